@@ -4,7 +4,7 @@ import { model, textOf, weatherIn, weatherParameters } from "./scripted.ts";
 import type { Acts } from "./side.ts";
 import { timedOften } from "./side.ts";
 
-/** The same turn with only the AI SDK: a loop over a list of messages in memory, without storage or checks. */
+/** The same turn with only the AI SDK, as a loop over an in-memory list of messages without storage or checks. */
 
 const weather = tool({
   description: "The weather of a city.",
@@ -12,10 +12,10 @@ const weather = tool({
   execute: ({ city }) => weatherIn(city),
 });
 
-/** Resolved from this file, because the peers may install their own version. */
+/** Resolved from this file, because the peers might install their own version. */
 type Model = Parameters<typeof streamText>[0]["model"];
 
-/** A conversation with it; `say` runs one turn. */
+/** A conversation with the model. `say` runs one turn. */
 export function bareConversation(given: ReturnType<typeof model>): { say(text: string): Promise<string> } {
   const messages: ModelMessage[] = [];
   const asked = given as unknown as Model;

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** Compiles the sources and the benchmark like the package, so that the measured code is what users run. */
+/** Compiles the sources and the benchmark like the package, so that the code being measured is what users run. */
 export function compile(): void {
   rmSync(fileURLToPath(new URL(".build", import.meta.url)), { recursive: true, force: true });
   const project = fileURLToPath(new URL("tsconfig.json", import.meta.url));

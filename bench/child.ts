@@ -1,9 +1,9 @@
 import type { Figures, Job } from "./side.ts";
 
-/** A process for one act: it receives a job over IPC, answers with numbers or an error, and exits. */
+/** A process for one act. It receives a job over IPC, answers with numbers or an error, and exits. */
 
 export interface Order {
-  /** Next to this file, without the extension. */
+  /** A module next to this file, without the extension. */
   readonly module: string;
   readonly act: string;
   readonly job: Job;
@@ -24,7 +24,7 @@ async function obey({ module, act, job }: Order): Promise<Answer> {
   }
 }
 
-// Without the parent, no one needs the result.
+// If the parent has exited, the result is not needed.
 process.once("disconnect", () => process.exit(1));
 process.once("message", (order: Order) => {
   void obey(order).then((answer) => process.send?.(answer, () => process.exit(0)));

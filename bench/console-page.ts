@@ -6,10 +6,10 @@ import { withServer } from "./gateway/served.ts";
 import { keyOf } from "./ours.ts";
 import type { Acts, Figures, Job } from "./side.ts";
 
-/** The console in a real browser, served by a gateway in its own process. Frames are measured inside the page. */
+/** The console in a real browser, served by a gateway in a separate process. Frames are measured inside the page. */
 export const acts: Acts = { paint, scroll, stream };
 
-/** Scripts of the page. They are texts, because the benchmark has no types of a browser. */
+/** Scripts that run in the page. They are strings, because the benchmark has no browser types. */
 const atStart = `(token) => {
   sessionStorage.setItem("skein.token:" + location.pathname, token);
   window.painted = new Promise((resolve) => {
@@ -39,7 +39,7 @@ const watchFrames = `(() => {
 const scrollSteps = 150;
 const streamSeconds = 6;
 
-/** The time from the start of the navigation until rows of the desk are on the screen. */
+/** The time from the start of navigation until the desk's rows are visible. */
 function paint(job: Job): Promise<Figures> {
   return withPage(job, "/sessions", async (page) => {
     return { paintMs: await page.evaluate("window.painted") };
@@ -58,7 +58,7 @@ function scroll(job: Job): Promise<Figures> {
   });
 }
 
-/** Shows one of many sessions that stream at once, next to the list of all of them. */
+/** Shows one of many sessions that stream at the same time, next to the list of all of them. */
 function stream({ sessions = 1, ...job }: Job): Promise<Figures> {
   const keys = Array.from({ length: sessions }, (_, number) => `agent:main:session:stream-${number}`);
   return withPage(job, "/sessions", async (page, served) => {
@@ -115,7 +115,7 @@ async function withPage(
   }
 }
 
-/** The longest time between two frames, and the longest script and layout work in one frame, while something happens. */
+/** The longest time between two frames, and the longest script and layout work in a single frame, during an action. */
 async function longestFrames(page: Page, act: () => Promise<void>): Promise<Figures> {
   await page.evaluate(watchFrames);
   await act();

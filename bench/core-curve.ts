@@ -5,7 +5,7 @@ import type { Acts, Figures, Job } from "./side.ts";
 import { timed } from "./side.ts";
 import { stockOfTexts } from "./texts.ts";
 
-/** How reading, linking and the context scale with the size of a session, without a store. */
+/** How reading, linking and building the context scale with the size of a session, without a store. */
 export const acts: Acts = { core };
 
 function session(entries: number): Buffer {

@@ -1,7 +1,7 @@
 import { figureName } from "./render.ts";
 import type { Place } from "./targets.ts";
 
-/** The metrics that are drawn, and the row that each belongs to. */
+/** The metrics to plot and the row that each one belongs to. */
 export interface Curve {
   readonly file: string;
   readonly row: string;

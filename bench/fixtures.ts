@@ -9,7 +9,7 @@ import type { Figures, Job } from "./side.ts";
 import { longSessionText } from "./side.ts";
 import { mixed, seeded, stockOfTexts } from "./texts.ts";
 
-/** Fixtures that rows read, created with the store's own API, without syncs, and fully indexed. */
+/** Fixtures that rows read. They are created with the store's own API, without syncs, and are fully indexed. */
 
 export const acts: Readonly<Record<string, (job: Job) => Promise<Figures>>> = {
   grown,
@@ -92,7 +92,7 @@ function compacted(job: Job): Promise<Figures> {
   return grow(job, true);
 }
 
-/** The nth of many sessions: three agents, several kinds, some with a label and a name. */
+/** The nth of many sessions. There are three agents and several kinds, and some sessions have a label and a name. */
 function initOf(number: number): SessionInit {
   const agent = ["main", "helper", "scout"][number % 3];
   const rest = [`session:s${number}`, `slack:group:G${number}`, `cron:weekly-${number}`, `user:u${number}`];
@@ -109,7 +109,7 @@ function textsOf(number: number): [string, string] {
 
 /**
  * Many short sessions. Creating one syncs files and its folder, so many are created concurrently. The index is updated
- * regularly, because every list scans what is not indexed yet.
+ * regularly, because every list scans the sessions that are not indexed yet.
  */
 async function listed({ folder, count = 0 }: Job): Promise<Figures> {
   const atOnce = 64;
@@ -139,8 +139,8 @@ async function listed({ folder, count = 0 }: Job): Promise<Figures> {
 const perSession = 6;
 
 /**
- * Sessions of three agents with a few messages each, the first of which is main. Every tenth descends from it, five per
- * parent. They are stored in the folder that a complete program uses below its own.
+ * Sessions of three agents with a few messages each. The first one is main. Every tenth session descends from it, with
+ * five per parent. They are stored in the folder that a complete program uses below its own.
  */
 async function related({ folder, count = 0 }: Job): Promise<Figures> {
   const keyAt = (number: number) =>
@@ -157,7 +157,7 @@ async function related({ folder, count = 0 }: Job): Promise<Figures> {
   });
 }
 
-/** The same transcripts for pi, which reads our files: hard links in its own folder. */
+/** The same transcripts for pi, which can read our files, as hard links in pi's own folder. */
 async function linkedForPi({ folder, file = "" }: Job): Promise<Figures> {
   const target = join(folder, "sessions", "--home-ann-project--");
   mkdirSync(target, { recursive: true });
@@ -173,7 +173,7 @@ async function writtenForClaude({ folder, count = 0 }: Job): Promise<Figures> {
   return { sessions: count };
 }
 
-/** Many sessions of a thousand messages, English and Chinese. */
+/** Many sessions with a thousand messages each, in English and Chinese. */
 async function searchable({ folder, count = 0 }: Job): Promise<Figures> {
   const random = seeded(11);
   const textOf = () => mixed(random, 20 + Math.floor(random() * 60));

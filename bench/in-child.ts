@@ -8,7 +8,7 @@ const childFile = fileURLToPath(new URL(".build/bench/child.js", import.meta.url
 
 export class ChildProblem extends Error {}
 
-/** Runs one act in a fresh process, from compiled JavaScript, so that its memory and warm-up are its own. */
+/** Runs one act in a new process, from compiled JavaScript, so that memory and warm-up are not shared. */
 export async function inChild(order: Order, options: { heapMb?: number; env?: Record<string, string> } = {}) {
   if (!existsSync(childFile)) throw new Error("the benchmark is not compiled; begin with bench/run.ts");
   const execArgv = options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`];

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The peers are packages of this folder only. They are installed when they are first measured. */
+/** The peers are dependencies of this folder only. They are installed when they are first measured. */
 
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const stampFile = join(folder, "node_modules/.skein-bench");
@@ -16,7 +16,7 @@ export function installPeers(): void {
   say("installing the peers to measure against: about 1.2 GB, some minutes, only this once.");
   say("npm run bench -- --no-peers does without them.");
   npm(["ci", "--ignore-scripts", "--loglevel=error"]);
-  // The only peer whose database is compiled from source if no binary can be downloaded; without it, ADK is left out.
+  // The only peer whose database is compiled from source if no binary can be downloaded. If that fails, ADK is omitted.
   if (!npm(["rebuild", "sqlite3", "--loglevel=error"], true))
     say("sqlite3 did not build: Google ADK will be left out.");
   writeFileSync(stampFile, wanted);
@@ -33,13 +33,13 @@ function npm(args: readonly string[], mayFail = false): boolean {
   return status === 0;
 }
 
-/** The headers of the running Node, if they are installed with it: then compiling needs no download. */
+/** The headers of the running Node version, if they are installed with it. Compiling then needs no download. */
 function headers(): Record<string, string> {
   const home = dirname(dirname(realpathSync(process.execPath)));
   return existsSync(join(home, "include/node/node_api.h")) ? { npm_config_nodedir: home } : {};
 }
 
-/** Versions by package, for the installed ones. */
+/** The versions of the installed packages, keyed by name. */
 export function peerVersions(packages: readonly string[]): Record<string, string> {
   const found = packages.flatMap((name) => {
     const manifest = join(folder, "node_modules", name, "package.json");

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { cpus, totalmem } from "node:os";
 
-/** The facts about the machine that every number depends on. */
+/** Facts about the machine that affect every measurement. */
 export function machine(): string {
   const [first] = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);

@@ -1,6 +1,6 @@
 import type { AppendItem } from "../src/store/contract.ts";
 
-/** A conversation between two sides, in the format of each peer. */
+/** A conversation between two parties, in each peer's format. */
 
 export type Role = "user" | "assistant";
 

@@ -7,7 +7,10 @@ import type { Acts, Figures, Job } from "./side.ts";
 import { bytesIn, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
 import { seeded, stockOfTexts } from "./texts.ts";
 
-/** Skein, only through the contract of the store. Complete turns are in a separate file, with everything they load. */
+/**
+ * Skein, used only through the store contract. Complete turns are in a separate file, together with everything they
+ * load.
+ */
 
 const cwd = "/home/ann/project";
 const scope = {};
@@ -60,7 +63,10 @@ async function appendTo({ sessions }: Store, names: readonly string[], job: Job)
   return timed(() => Promise.all(names.map(fill)));
 }
 
-/** A session that this process has not opened yet, in a running store: its context, then the first append. */
+/**
+ * Opens a session for the first time in this process, in a running store. Reads its context, then does the first
+ * append.
+ */
 async function open(job: Job): Promise<Figures> {
   const { sessionId = "", byteBudget } = job;
   const textOf = stockOfTexts(textLength);
@@ -101,7 +107,7 @@ async function fork(job: Job): Promise<Figures> {
   });
 }
 
-/** The last twenty entries, and twenty before each of some entries. */
+/** Reads the last twenty entries, and the twenty before each of several entries. */
 async function page(job: Job): Promise<Figures> {
   const { sessionId = "", ids = [] } = job;
   return withStore(job, async ({ sessions }) => {
@@ -143,7 +149,7 @@ async function disk(job: Job): Promise<Figures> {
   return { bytes, ratio: bytes / payload, indexBytes: index, indexRatio: index / payload };
 }
 
-/** As in a running system: lists and searches find everything. */
+/** As in a running system, lists and searches find everything. */
 export async function bringUp({ sessions }: Store): Promise<void> {
   for (;;) {
     const { behind } = await sessions.list(scope, { limit: 1 });
@@ -161,7 +167,7 @@ async function start(job: Job): Promise<Figures> {
   });
 }
 
-/** Runs queries one after the other, and measures how long the event loop was blocked. */
+/** Runs queries one after another and measures how long the event loop was blocked. */
 async function search(job: Job): Promise<Figures> {
   const { queries = [] } = job;
   return withStore(job, async (store) => {

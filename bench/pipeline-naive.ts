@@ -5,7 +5,7 @@ import { policy, transcriptOf } from "./pipeline.ts";
 import type { Acts } from "./side.ts";
 import { timedOften } from "./side.ts";
 
-/** The same steps in a naive chain: each gets its own copy, so that no step can change another's input. */
+/** The same steps in a naive chain. Each step gets its own copy, so no step can change another's input. */
 export const acts: Acts = {
   prepare: async (job) => {
     const messages = transcriptOf(job);

@@ -18,7 +18,7 @@ export const acts: Acts = {
 
 export const policy = resolveTranscriptPolicy({ provider: "anthropic", model: "claude-sonnet-4-5" });
 
-/** A transcript of this many messages: either valid, or with ten defects per hundred messages. */
+/** A transcript with this many messages, either valid or with ten defects per hundred messages. */
 export function transcriptOf({ count = 1, kind }: Job): readonly ContextMessage[] {
   if (kind === "clean") return clean(count);
   const chance = new Chance(7);

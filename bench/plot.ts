@@ -1,6 +1,6 @@
 /**
- * A curve as a standalone SVG. Both axes are logarithmic, so that a straight line at 45° is linear and a flat one
- * constant.
+ * A curve as a standalone SVG. Both axes are logarithmic, so a straight line at 45° is linear growth, and a flat line
+ * is constant.
  */
 
 export interface Series {
@@ -12,7 +12,7 @@ const width = 640;
 const height = 300;
 const lineHeight = 15;
 const box = { left: 70, right: 470, top: 34, bottom: 252 };
-/** Readable on white and on black. */
+/** Legible on both white and black. */
 const colours = ["#d9480f", "#1c7ed6", "#2f9e44", "#ae3ec9", "#868e96"];
 
 export function plot(title: string, unit: string, series: readonly Series[]): string {
@@ -64,7 +64,7 @@ function curve({ points }: Series, colour: string, x: Scale, y: Scale): string[]
   ];
 }
 
-/** Labels next to the ends of their curves, without overlaps. */
+/** Labels at the ends of their curves, without overlaps. */
 function names(drawn: readonly Series[], y: Scale): string[] {
   const wanted = drawn
     .map(({ name, points }, index) => ({ name, colour: colourOf(index), at: y(points.at(-1)?.[1] ?? 1) + 4 }))

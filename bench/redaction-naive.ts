@@ -3,7 +3,7 @@ import { textOf } from "./redaction.ts";
 import type { Acts } from "./side.ts";
 import { timedOften } from "./side.ts";
 
-/** One regular expression after another: one for each token rule, and the usual ones for names and keys. */
+/** One regular expression after another: one for each token rule, plus the usual ones for names and keys. */
 const expressions = [
   ...tokenRules.map(({ prefixes, least }) => {
     const begins = prefixes.map((prefix) => prefix.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("|");

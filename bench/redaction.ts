@@ -13,7 +13,7 @@ export const acts: Acts = {
 };
 
 /**
- * Text of this many bytes: prose, code and logs with a secret every fifty lines, or text that triggers rules
+ * Text of this many bytes: either prose, code and logs with a secret every fifty lines, or text that triggers rules
  * everywhere.
  */
 export function textOf({ count = 1, kind }: Job): string {

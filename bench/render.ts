@@ -1,6 +1,6 @@
 import type { Figure } from "./results.ts";
 
-/** Formats numbers for people; the unit is part of a metric's name. */
+/** Formats numbers for display. The unit is part of a metric's name. */
 
 const names: Readonly<Record<string, string>> = {
   ms: "time",

@@ -13,7 +13,7 @@ import { sides } from "./sides.ts";
 import type { Goal, Place, Target } from "./targets.ts";
 import { judge, targets } from "./targets.ts";
 
-/** Generates the page from the results, deterministically. Text outside the markers is written by people. */
+/** Generates the page from the results, deterministically. Text outside the markers is written by hand. */
 
 const begin = "<!-- generated from bench/results by npm run bench: begin -->";
 const end = "<!-- generated: end -->";
@@ -30,7 +30,7 @@ export function writeReport(): void {
   console.log("written: bench/results, docs/benchmarks.md, docs/benchmarks/*.svg");
 }
 
-/** The page with a new generated part. */
+/** Returns the page with its generated part replaced. */
 export function withGenerated(page: string, generated: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from) throw new Error("docs/benchmarks.md has lost its markers; restore them");
@@ -51,7 +51,7 @@ export function renderPage(results: readonly RowResult[]): string {
   return parts.join("\n\n");
 }
 
-/** The machine and commit, printed once if all rows agree. */
+/** The machine and commit, printed once if they are the same for all rows. */
 function measuredWhere(results: readonly RowResult[]): string {
   const groups = Map.groupBy(results, ({ machine, commit, measuredAt, isQuick }) => {
     const quick = isQuick ? ", quick: sizes / 20" : "";

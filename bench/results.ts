@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The results of a run: one file per row, from which the report is generated. */
+/** The results of a run. There is one file per row, from which the report is generated. */
 
 export interface Figure {
   readonly median: number;
@@ -13,11 +13,11 @@ export interface Figure {
 
 /** One side in one case of a row. */
 export interface Point {
-  /** The case, named after its full size, even in a quick run: `500k`. */
+  /** The case, named after its full size even in a quick run, such as `500k`. */
   readonly case: string;
   /** The size that was measured. */
   readonly size: number;
-  /** The name of a side or of a step. */
+  /** The name of a side or a step. */
   readonly side: string;
   readonly figures: Readonly<Record<string, Figure>>;
 }
@@ -27,14 +27,14 @@ export interface RowResult {
   readonly measuredAt: string;
   readonly machine: string;
   readonly commit: string;
-  /** The load average of the last minute before the measurement. */
+  /** The load average over the last minute before the measurement. */
   readonly load: number;
-  /** Sizes were divided by twenty. */
+  /** `true` if sizes were divided by twenty. */
   readonly isQuick: boolean;
   /** By package. */
   readonly versions: Readonly<Record<string, string>>;
   readonly points: readonly Point[];
-  /** Sides that could not be measured, with the reason. */
+  /** Sides that could not be measured, with the reason for each. */
   readonly leftOut: readonly { readonly side: string; readonly act: string; readonly reason: string }[];
 }
 
@@ -52,7 +52,7 @@ export function writeResult(result: RowResult): void {
   writeFileSync(join(resultsFolder, `${result.row}.json`), `${JSON.stringify(result, null, 1)}\n`);
 }
 
-/** Median and spread, rounded to four digits. */
+/** The median and the spread, rounded to four digits. */
 export function figureOf(values: readonly number[]): Figure {
   const sorted = values.toSorted((a, b) => a - b);
   const [middle, other] = [sorted[(sorted.length - 1) >> 1] ?? 0, sorted[sorted.length >> 1] ?? 0];

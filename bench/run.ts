@@ -1,5 +1,5 @@
-// npm run bench: measures the rows of docs/benchmarks.md. Arguments: names of rows (default: all), --quick (sizes /
-// 20), --no-peers, --save (results and report), --report (only the report, from saved results).
+// npm run bench: measures the rows in docs/benchmarks.md. The arguments are row names (default: all), --quick (sizes /
+// 20), --no-peers, --save (writes results and report) and --report (only writes the report, from saved results).
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { compile } from "./build.ts";

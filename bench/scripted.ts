@@ -1,6 +1,9 @@
 import { scriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 
-/** The model and the tool of the measured turns: no thinking time, two parallel calls, then the answer. */
+/**
+ * The model and the tool for the measured turns. The model has no thinking time, makes two parallel calls, and then
+ * answers.
+ */
 
 export const weatherParameters = {
   type: "object",
@@ -16,12 +19,12 @@ export const textOf = (round: number): string => `How is the weather in Kyoto an
 const answer = { text: "Rain in both, from noon on. Take an umbrella." };
 const calls = ["Kyoto", "Osaka"].map((city) => ({ name: "weather", arguments: { city } }));
 
-/** Calls two tools, unless the last message has their results. */
+/** Calls two tools unless the last message contains their results. */
 export function model() {
   return scriptedModel(({ prompt }) => (prompt.at(-1)?.role === "tool" ? answer : { calls }));
 }
 
-/** Answers at once. */
+/** Answers immediately. */
 export function plainModel() {
   return scriptedModel(() => answer);
 }

@@ -4,7 +4,7 @@ import type { Acts } from "./side.ts";
 import { timed, timedOften } from "./side.ts";
 
 /**
- * The same page without an index: reads and parses every transcript and keeps the newest 100, without redaction or
+ * The same page without an index. Reads and parses every transcript and keeps the newest 100, without redaction or
  * checks.
  */
 

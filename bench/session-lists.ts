@@ -3,7 +3,7 @@ import type { Figures, Job } from "./side.ts";
 import { timed, timedOften } from "./side.ts";
 import { withSkein } from "./turns.ts";
 
-/** `sessions_list` as a session calls it, with the visibility of the configuration. */
+/** `sessions_list` as called by a session, with the configured visibility. */
 
 const rounds = 20;
 

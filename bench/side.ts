@@ -2,8 +2,8 @@ import { closeSync, lstatSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * The common interface of everything that is measured: Skein, each peer and each baseline is a module with `acts`,
- * which run one at a time in separate processes. An act that a side cannot do is missing.
+ * The common interface for everything that is measured. Skein, each peer and each baseline is a module with `acts`,
+ * which run one at a time in separate processes. An act that a side does not support is missing.
  */
 export type ActName =
   | "append"
@@ -33,72 +33,72 @@ export type ActName =
   | "stream";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
-/** Numbers with the unit in the name: `ms`, `perSecond`, `rssMb`, … */
+/** Numbers whose names contain the unit: `ms`, `perSecond`, `rssMb`, … */
 export type Figures = Readonly<Record<string, number>>;
 
 export interface Job {
-  /** An empty folder of its own for `append`; otherwise a folder that `append` or a fixture has filled. */
+  /** For `append`, an empty folder. Otherwise, a folder that `append` or a fixture has filled. */
   readonly folder: string;
   readonly durability?: "full" | "os";
   /** The total number of messages. */
   readonly count?: number;
-  /** Messages of another session before the measurement, which do not count. */
+  /** Messages in another session before the measurement. They are not counted. */
   readonly warmUp?: number;
   /** Messages per call. */
   readonly batch?: number;
   /** Sessions written to concurrently. */
   readonly sessions?: number;
-  /** Turns of one session, one after the other. */
+  /** The number of consecutive turns in one session. */
   readonly turns?: number;
-  /** Concurrent runs; by default as configured. */
+  /** The number of concurrent runs. Defaults to the configured limit. */
   readonly lanes?: number;
   readonly sessionId?: string;
   /** The same session, for sides that open a file. */
   readonly file?: string;
   readonly byteBudget?: number;
-  /** Entries to look up. */
+  /** The IDs of entries to look up. */
   readonly ids?: readonly string[];
   readonly queries?: readonly string[];
-  /** Bytes of text in the messages. */
+  /** The number of bytes of text in the messages. */
   readonly payload?: number;
-  /** The kind of samples or transcripts; by default all. */
+  /** The kind of samples or transcripts. Defaults to all. */
   readonly kind?: string;
-  /** The filter of a list. */
+  /** The filter for a list. */
   readonly filter?: "none" | "filtered" | "text";
   /** Events per second. */
   readonly rate?: number;
-  /** The transport of the requests. */
+  /** The transport for the requests. */
   readonly over?: "http" | "socket";
-  /** The visibility of the session that lists. */
+  /** The visibility of the session that makes the list call. */
   readonly visibility?: "all" | "agent" | "tree";
 }
 
 /** The name of the side that a module measures. */
 export interface About {
   readonly name: string;
-  /** Packages in `bench/package.json`; the version of the first one is the peer's. */
+  /** Packages in `bench/package.json`. The version of the first one is reported as the peer's. */
   readonly packages: readonly string[];
-  /** The guarantee for data once an append has returned. */
+  /** The durability guarantee once an append has returned. */
   readonly durability: string;
-  /** The maximum number of messages, if more would take too long. */
+  /** The maximum number of messages, set if more would take too long. */
   readonly most?: number;
-  /** One message per call, if the stored data depends on the number of calls. */
+  /** Uses one message per call if the stored data depends on the number of calls. */
   readonly isByStep?: boolean;
 }
 
 /** The length of a message in characters. */
 export const textLength = 1000;
-/** In long sessions: with the other fields, a line has about 1,000 bytes. */
+/** For long sessions. Together with the other fields, a line has about 1,000 bytes. */
 export const longSessionText = 660;
 
-/** The duration of one piece of work in milliseconds. */
+/** Returns how long the work takes, in milliseconds. */
 export async function timed(work: () => unknown): Promise<number> {
   const started = performance.now();
   await work();
   return performance.now() - started;
 }
 
-/** The median of several times, after some warm-up rounds. */
+/** Returns the median of several measurements, after some warm-up rounds. */
 export async function timedOften(times: number, work: (round: number) => unknown): Promise<number> {
   for (let round = 0; round < Math.min(3, times); round++) await work(round);
   const all: number[] = [];
@@ -106,7 +106,7 @@ export async function timedOften(times: number, work: (round: number) => unknown
   return all.toSorted((a, b) => a - b)[Math.floor(times / 2)] ?? 0;
 }
 
-/** The peak memory of the process, minus its memory before. */
+/** Returns the process's peak memory minus its memory before the work. */
 export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; rssMb: number }> {
   const before = process.memoryUsage.rss();
   const result = await work();
@@ -114,7 +114,7 @@ export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: 
   return { result, rssMb: Math.max(0, peak - before) / 1e6 };
 }
 
-/** The total size of the files under a folder; hard links count once. */
+/** Returns the total size of the files under a folder. Hard links are counted once. */
 export function bytesIn(folder: string, wanted: (path: string) => boolean = () => true): number {
   const seen = new Map<number, number>();
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
@@ -124,7 +124,7 @@ export function bytesIn(folder: string, wanted: (path: string) => boolean = () =
   return [...seen.values()].reduce((sum, size) => sum + size, 0);
 }
 
-/** The only file in a folder with this extension. */
+/** Returns the only file in a folder with this extension. */
 export function onlyFile(folder: string, ending: string): string {
   const [name, ...more] = readdirSync(folder).filter((each) => each.endsWith(ending));
   if (name === undefined || more.length > 0) throw new Error(`${folder}: not one file in ${ending}`);
@@ -135,7 +135,7 @@ export function removeQuietly(folder: string): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Opens a file, passes it on, and closes it in any case. */
+/** Opens a file, passes it on, and always closes it. */
 export function withFile<T>(path: string, flags: string, act: (handle: number) => T): T {
   const handle = openSync(path, flags);
   try {

@@ -51,7 +51,7 @@ export const sides = {
 
 export type SideName = keyof typeof sides;
 
-/** The sides that have to be installed. */
+/** The sides that must be installed. */
 export function isPeer(name: SideName): boolean {
   return sides[name].packages.length > 0;
 }

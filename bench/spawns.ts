@@ -6,14 +6,14 @@ import { timed, watchMemory } from "./side.ts";
 import { watchSyncs } from "./syncs.ts";
 import { withSkein } from "./turns.ts";
 
-/** Sub-agents through the real tool: spawned, run, and announced to their parents. */
+/** Sub-agents through the real tool. They are spawned, run, and announced to their parents. */
 
-/** The maximum number of children that a configuration allows per session. */
+/** The maximum number of children per session that a configuration allows. */
 const perParent = 20;
 const wish = "Share the work out:";
 const answered = { text: "Done: it rains in all of them." };
 
-/** Calls the tool once for each requested sub-agent; answers everything else at once. */
+/** Calls the tool once for each requested sub-agent. Answers everything else immediately. */
 function spawningModel() {
   return scriptedModel(({ prompt }) => {
     const last = prompt.at(-1);
@@ -31,7 +31,10 @@ function spawningModel() {
 
 const keyOf = (parent: number) => `agent:main:bench-${parent}`;
 
-/** This many sub-agents, of as many parents as needed, all at once, until the last announcement is answered. */
+/**
+ * Spawns this many sub-agents from as many parents as needed, all at the same time, and waits until the last
+ * announcement has been answered.
+ */
 export async function spawn(job: Job): Promise<Figures> {
   const { count = 1, lanes } = job;
   const settings = {
@@ -72,11 +75,11 @@ async function spawnAll(
     skein.session({ sessionKey }).send(`${wish} ${ofParent(index)}`),
   );
   await Promise.all(turns.map(({ result }) => result));
-  // One after the other, because each waiting process checks again at the end of every run.
+  // One after another, because each waiting process checks again whenever a run ends.
   for (const { runId } of turns) await skein.settled(runId);
 }
 
-/** Counted in the sessions of the parents: sub-agents without an announcement, and duplicate announcements. */
+/** Counts sub-agents without an announcement and duplicate announcements in the parents' sessions. */
 async function counted(
   skein: Skein,
   parents: readonly string[],
@@ -89,7 +92,7 @@ async function counted(
     const page = await skein.store.sessions.page({}, record?.sessionId ?? "", range);
     for (const entry of page?.entries ?? []) {
       if (entry.type !== "message" || entry.message.role !== "user") continue;
-      // Announcements that arrive together are one message.
+      // Announcements that arrive together form one message.
       const text = textOf(entry.message.content);
       told.push(...Array.from(text.matchAll(/has ended: (\S+)/g), ([, name = ""]) => name));
     }

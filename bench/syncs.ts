@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { timedOften } from "./side.ts";
 
-/** How often a piece of work waits for the disk, and for how long. */
+/** How often an operation waits for the disk, and for how long. */
 
 export interface Syncs {
-  /** Syncs of files: logs and their folders. */
+  /** The number of file syncs: logs and their folders. */
   files: number;
-  /** Syncs of the database: synced commits. */
+  /** The number of database syncs: synced commits. */
   commits: number;
-  /** The sum of their durations in milliseconds. */
+  /** The total duration in milliseconds. */
   waitedMs: number;
 }
 
-/** Counts the syncs of `work` in this thread. */
+/** Counts the syncs made by `work` in this thread. */
 export async function watchSyncs(work: () => Promise<unknown>): Promise<Syncs> {
   const counts = { files: 0, commits: 0, waitedMs: 0 };
   const restore = [countFiles(counts), countCommits(counts)];
@@ -48,7 +48,7 @@ function countFiles(counts: Syncs): () => void {
   };
 }
 
-/** A commit that changed something while the database is configured to sync, which is the default. */
+/** A commit that changed data while the database is configured to sync, which is the default. */
 function countCommits(counts: Syncs): () => void {
   const { exec } = DatabaseSync.prototype;
   const relaxed = new WeakSet<DatabaseSync>();
@@ -70,7 +70,7 @@ function countCommits(counts: Syncs): () => void {
   };
 }
 
-/** The duration of one sync of a short line at the end of a file, in milliseconds. */
+/** Returns how long it takes to sync a short line at the end of a file, in milliseconds. */
 export async function syncTime(folder: string, times: number): Promise<number> {
   const file = await open(join(folder, "sync-probe"), "a");
   const line = Buffer.alloc(400, "x");

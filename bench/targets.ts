@@ -1,4 +1,4 @@
-/** The targets as data: which of our metrics is compared with which other one, and the required ratio. */
+/** The targets as data: which of our metrics is compared with which other metric, and the required ratio. */
 
 export interface Place {
   readonly row: string;
@@ -16,7 +16,8 @@ export type Goal =
   | { readonly kind: "within"; readonly times: number }
   | { readonly kind: "at most"; readonly value: number }
   /**
-   * Not a target, only a comparison: how many times as long the other side takes, or how many times our throughput is.
+   * Only a comparison, not a target: how many times as long the other side takes, or how many times its throughput ours
+   * is.
    */
   | { readonly kind: "shown"; readonly as: "faster" | "more" };
 
@@ -97,7 +98,7 @@ const appending: Target[] = [
   appendTarget("append to 64 sessions at once, `full`", "64 sessions at once", full, one(full), 3),
 ];
 
-/** An absolute limit, then a comparison with each peer. */
+/** An absolute limit, followed by a comparison with each peer. */
 function timesTarget(
   what: string,
   row: string,
@@ -379,8 +380,8 @@ export const targets: readonly Target[] = [
 ];
 
 /**
- * The state of a target: the printed ratio, and the factor by which it is missed (1 or less: reached; `null`: no
- * target).
+ * The state of a target: the ratio to print and the factor by which it is missed. A factor of 1 or less means that it
+ * is reached, and `null` that there is no target.
  */
 export function judge(
   goal: Goal,

@@ -1,4 +1,4 @@
-/** Texts that are the same on every run: English and Chinese words with a natural frequency distribution. */
+/** Texts that are the same on every run, made of English and Chinese words with a natural frequency distribution. */
 
 const syllables =
   "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo ya zen tor mil ran dis con ter per".split(" ");
@@ -23,12 +23,12 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** A few words make up most of a text: frequencies follow Zipf's law. */
+/** A few words make up most of the text. Frequencies follow Zipf's law. */
 function rank(random: Random, size: number): number {
   return Math.min(size - 1, Math.floor(size ** random()) - 1);
 }
 
-/** The word of a rank; after the common ones they are composed of syllables. */
+/** Returns the word with this rank. Words after the common ones are composed of syllables. */
 export function englishWord(place: number): string {
   const known = common[place];
   if (known !== undefined) return known;
@@ -62,7 +62,7 @@ export function chinese(random: Random, words: number): string {
   }).join("");
 }
 
-/** The texts of people and agents: half of them English, a quarter Chinese, a quarter both. */
+/** Texts of people and agents. Half are English, a quarter Chinese, and a quarter both. */
 export function mixed(random: Random, words: number): string {
   const kind = random();
   if (kind < 0.5) return english(random, words);
@@ -70,7 +70,7 @@ export function mixed(random: Random, words: number): string {
   return `${english(random, words >> 1)} ${chinese(random, words >> 1)}`;
 }
 
-/** English text of exactly this many characters, from a small stock that repeats. */
+/** Returns English text with exactly this many characters, from a small stock that repeats. */
 export function stockOfTexts(length: number, amount = 500, seed = 7): (index: number) => string {
   const random = seeded(seed);
   const stock = Array.from({ length: amount }, () => english(random, length / 3).slice(0, length));

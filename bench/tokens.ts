@@ -6,10 +6,10 @@ import { timedOften } from "./side.ts";
 
 const warmUpMs = 500;
 
-/** The speed of the token estimate, and its error. */
+/** The speed and the error of the token estimate. */
 export const acts: Acts = { estimate };
 
-/** The samples of a kind, or all of them. */
+/** Returns the samples of one kind, or all of them. */
 export function samplesOf({ folder, kind }: Job): string[] {
   return readdirSync(folder)
     .filter((name) => kind === undefined || name.startsWith(`${kind}-`))
@@ -17,13 +17,13 @@ export function samplesOf({ folder, kind }: Job): string[] {
     .map((name) => readFileSync(join(folder, name), "utf8"));
 }
 
-/** One text of at least this many characters, flat in memory like one that was read from a file. */
+/** Returns one text with at least this many characters, flat in memory like text read from a file. */
 export function longText(texts: readonly string[], characters: number): string {
   const once = texts.join("\n");
   return Buffer.from(once.repeat(Math.ceil(characters / once.length))).toString();
 }
 
-/** After the compiler has optimized the code. */
+/** Measured after the compiler has optimized the code. */
 export async function speedOf(text: string, count: (text: string) => number): Promise<number> {
   for (const end = performance.now() + warmUpMs; performance.now() < end; ) count(text);
   const ms = await timedOften(7, () => count(text));

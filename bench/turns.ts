@@ -31,7 +31,7 @@ const agent = defineAgent({
   ],
 });
 
-/** `settings`: additional settings of the configuration. */
+/** `settings` are additional configuration settings. */
 export async function withSkein<T>(
   job: Job,
   script: ScriptedModel,
@@ -59,9 +59,9 @@ export async function withSkein<T>(
 }
 
 /**
- * Turns one after the other, up to `turns` per session, each followed by the same turn with only the AI SDK. Code and
- * sessions are warm: other sessions had turns before, and each of these has had its first. The time that a turn waits
- * for the disk is subtracted.
+ * Runs turns one after another, up to `turns` per session. Each is followed by the same turn with only the AI SDK. Code
+ * and sessions are warm: other sessions had turns before, and each of these has had its first turn. The time that a
+ * turn waits for the disk is subtracted.
  */
 export async function turn(job: Job): Promise<Figures> {
   const { count = 1, turns = 1, folder, kind } = job;
@@ -109,7 +109,7 @@ export async function turn(job: Job): Promise<Figures> {
 
 type TimedTurn = Syncs & { readonly ms: number; readonly cpuMs: number };
 
-/** Includes the CPU time of this thread, which other load on the machine does not affect. */
+/** Includes this thread's CPU time, which other load on the machine does not affect. */
 async function timedTurn(work: () => unknown): Promise<TimedTurn> {
   let ms = 0;
   const before = process.threadCpuUsage();
@@ -120,7 +120,9 @@ async function timedTurn(work: () => unknown): Promise<TimedTurn> {
   return { ...syncs, ms, cpuMs: (user + system) / 1000 };
 }
 
-/** One message to each of many new sessions, all at once, until the last one is answered. */
+/**
+ * Sends one message to each of many new sessions, all at the same time, and waits until the last one has been answered.
+ */
 export async function crowd(job: Job): Promise<Figures> {
   const { count = 1 } = job;
   return withSkein(job, plainModel(), async (skein) => {

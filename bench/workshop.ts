@@ -13,23 +13,25 @@ export interface Case {
   readonly name: string;
   readonly size: number;
   readonly act: ActName;
-  /** The number of rounds of each side, in alternation. */
+  /** The number of rounds per side. The sides alternate. */
   readonly runs: number;
-  /** The sides with their jobs; those that cannot take part are left out. */
+  /** The sides with their jobs, without those that cannot take part. */
   readonly jobs: Partial<Record<SideName, (folder: string) => Job | Promise<Job>>>;
 }
 
-/** The maximum time of a side for one case, after it has done it once. */
+/** The maximum time that a side can take for one case once it has completed a round. */
 const mostMsPerSide = 90_000;
 
-/** The environment of rows: temporary folders, fixtures that are created once, and processes that do one thing. */
+/**
+ * The environment for rows: temporary folders, fixtures that are created once, and processes that each do one thing.
+ */
 export class Workshop {
   readonly isQuick: boolean;
   readonly withPeers: boolean;
   readonly leftOut: { side: string; act: ActName; reason: string }[] = [];
   readonly #root = mkdtempSync(join(tmpdir(), "skein-bench-"));
   readonly #fixtures = new Map<string, Promise<string>>();
-  /** The number of messages that a side was last given. */
+  /** The number of messages last given to a side. */
   readonly #counts = new Map<SideName, number>();
   #folders = 0;
 
@@ -38,7 +40,7 @@ export class Workshop {
     this.withPeers = options.withPeers;
   }
 
-  /** A size, scaled for this run. */
+  /** Returns a size scaled for this run. */
   size(full: number): number {
     return this.isQuick ? Math.ceil(full / 20) : full;
   }
@@ -51,7 +53,7 @@ export class Workshop {
     process.stderr.write(`  ${text}\n`);
   }
 
-  /** A folder that is created once, however many rows read it. */
+  /** Returns a folder that is created once, no matter how many rows read it. */
   fixture(name: string, make: (folder: string) => Promise<unknown>): Promise<string> {
     const known = this.#fixtures.get(name);
     if (known !== undefined) return known;
@@ -65,12 +67,12 @@ export class Workshop {
     return making;
   }
 
-  /** Work for a fixture, in a process with enough memory. */
+  /** Does the work for a fixture in a process with enough memory. */
   make(act: string, job: Job): Promise<Figures> {
     return inChild({ module: "fixtures", act, job }, { heapMb: 12_000 });
   }
 
-  /** Fills a folder with messages in the format of a side, once for each purpose. */
+  /** Fills a folder with messages in a side's format, once for each purpose. */
   filled(name: SideName, count: number, purpose: string): Promise<string> {
     const side: Side = sides[name];
     return this.fixture(`${purpose}-${name}-${count}`, async (folder) => {
@@ -85,14 +87,14 @@ export class Workshop {
     return JSON.parse(readFileSync(join(store, "..", `ids-${sessionId}.json`), "utf8")) as string[];
   }
 
-  /** Measures a case: every side in turn, repeatedly, so that a noisy minute affects all of them. */
+  /** Measures a case. The sides take turns repeatedly, so that a noisy minute affects all of them. */
   async measure(wanted: Case): Promise<Point[]> {
     const names = (Object.keys(wanted.jobs) as SideName[]).filter(
       (name) => (this.withPeers || !isPeer(name)) && !this.#isLeftOut(name, wanted.act),
     );
     const done = new Map<SideName, Figures[]>(names.map((name) => [name, []]));
     const spent = new Map<SideName, number>();
-    // One extra round: the first one warms the page cache and does not count.
+    // One extra round. The first one warms the page cache and is not counted.
     for (let round = 0; round <= wanted.runs; round++) {
       for (const name of names) {
         if (this.#isLeftOut(name, wanted.act) || (spent.get(name) ?? 0) > this.#mostMs(name)) continue;
@@ -123,7 +125,7 @@ export class Workshop {
     return this.isQuick && isPeer(name) ? 0 : mostMsPerSide;
   }
 
-  /** One act and its duration including its process; the time for fixtures does not count. */
+  /** Runs one act. Returns its duration including its process but without the time for fixtures. */
   async #once(name: SideName, { act, jobs }: Case): Promise<{ figures: Figures | null; ms: number }> {
     const side: Side = sides[name];
     const folder = join(this.#root, `work-${this.#folders++}`);

@@ -7,7 +7,7 @@ import { root } from "./steps.ts";
 
 /** The page from the last build. Every build rewrites it, so its modification time is the time of the build. */
 const page = "dist/console/index.html";
-/** The sources of the page: its own files, the client, and the packages. */
+/** The page's sources: its own files, the client, and the packages. */
 const sources = [
   "console/**/*",
   "src/entry-client.ts",
@@ -30,10 +30,10 @@ export async function buildConsole(folder = root): Promise<void> {
   checkConsoleSize(folder);
 }
 
-/** The budget for everything that a browser loads before the first view, gzipped. */
+/** The size limit for everything that a browser loads before the first view, gzipped. */
 const maxFirstLoadBytes = 250_000;
 
-/** Throws if the first view of the built console exceeds its budget. */
+/** Throws if the first view of the built console exceeds its size limit. */
 export function checkConsoleSize(folder = root, maxBytes = maxFirstLoadBytes): void {
   const { firstLoadBytes } = measureConsole(folder);
   if (firstLoadBytes <= maxBytes) return;
@@ -42,7 +42,7 @@ export function checkConsoleSize(folder = root, maxBytes = maxFirstLoadBytes): v
   );
 }
 
-/** Returns the gzipped sizes of the files that `index.html` names, and of all files. */
+/** Returns the gzipped sizes of the files that `index.html` references, and of all files. */
 export function measureConsole(folder = root): {
   readonly firstLoadBytes: number;
   readonly totalBytes: number;
@@ -58,7 +58,10 @@ export function measureConsole(folder = root): {
   return { firstLoadBytes, totalBytes };
 }
 
-/** Builds the console unless the last build is newer than its sources. A failure is printed: the gateway works without its page. */
+/**
+ * Builds the console unless the last build is newer than its sources. A failure is only printed, because the gateway
+ * works without the page.
+ */
 export async function buildStaleConsole(
   say: (line: string) => void,
   { folder = root, build = buildConsole } = {},

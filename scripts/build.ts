@@ -11,7 +11,7 @@ await buildConsole();
 
 const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
 try {
-  // Without scripts: prepack would call this file again.
+  // Without scripts, because prepack would run this file again.
   const listing = await runStep("pack", "npm", [
     "pack",
     "--ignore-scripts",

@@ -6,7 +6,7 @@ import { dts } from "rolldown-plugin-dts";
 import { root, runStep } from "./steps.ts";
 
 const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
-/** Browsers load this entry point, so it shares no chunk with code that imports Node's modules. */
+/** Browsers load this entry point, so it shares no chunk with code that imports Node modules. */
 const browserEntry = "entry-client";
 /** Evaluated before everything else, in its own chunk. */
 const nodeCheck = "check-node";
@@ -35,7 +35,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     input,
     platform: "node",
     external,
-    // A module that is loaded lazily in one place may be loaded eagerly in another.
+    // A module that is loaded lazily in one location can be loaded eagerly in another.
     checks: { ineffectiveDynamicImport: false },
     treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
     logLevel: "warn",
@@ -44,11 +44,11 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     dir,
     format: "esm",
     comments: false,
-    // Names and lines stay, so that stack traces stay readable.
+    // Names and lines are preserved so that stack traces stay readable.
     minify: { compress: true, mangle: false, codegen: false },
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
-    // No other groups: the chunks follow from the imports, so that importing one part does not load the others.
+    // There are no other groups. The chunks follow from the imports, so importing one part does not load the others.
     codeSplitting: { groups: [{ name: nodeCheck, test: isNodeCheck }] },
   });
   await build.close();

@@ -40,7 +40,10 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Returns the path of an installed browser, otherwise unpacks the one in `@sparticuz/chromium`. `null` if there is none. */
+/**
+ * Returns the path of an installed browser. If there is none, unpacks the one in `@sparticuz/chromium`. Returns `null`
+ * if neither exists.
+ */
 export async function provideBrowser(): Promise<string | null> {
   const installed = findBrowser();
   if (installed !== null) return installed;
@@ -70,7 +73,7 @@ export async function launchBrowser(): Promise<Browser | null> {
   return null;
 }
 
-/** Vitest calls it before the first browser test, so that its workers do not all unpack a browser at the same time. */
+/** Vitest calls this before the first browser test so that its workers do not all unpack a browser at the same time. */
 export async function setup(): Promise<void> {
   const path = await provideBrowser();
   if (path !== null) process.env.SKEIN_BROWSER = path;

@@ -1,5 +1,5 @@
-// npm run real-agents: real agents from npm, spoken to over ACP, each with a twin of its provider as its model. Arguments go to
-// vitest: `npm run real-agents -- -t codex` tries one of them.
+// npm run real-agents: tests real agents from npm over ACP. A twin of each agent's provider acts as its model.
+// Arguments are passed to vitest. For example, `npm run real-agents -- -t codex` tests one of them.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,10 @@ const env = { ...process.env, SKEIN_REAL_AGENTS: folder };
 const tests = ["run", "test/real-agents", "--reporter=verbose", ...process.argv.slice(2)];
 process.exitCode = spawnSync("vitest", tests, { cwd: root, env, stdio: "inherit" }).status ?? 1;
 
-/** What the lock file says, once; a stamp written last tells a finished install from one that was cut off. */
+/**
+ * Installs the packages in the lock file once. A stamp written last distinguishes a finished install from an
+ * interrupted one.
+ */
 function install() {
   const lock = readFileSync(join(pinned, "package-lock.json"));
   const wanted = createHash("sha256").update(lock).digest("hex");
@@ -26,8 +29,8 @@ function install() {
   mkdirSync(folder, { recursive: true });
   for (const file of ["package.json", "package-lock.json"])
     copyFileSync(join(pinned, file), join(folder, file));
-  // Their programs come as packages; none of them needs a script for it. Not npm ci, which wants a package for every platform
-  // in the lock file, and one of them was taken back.
+  // The agents' programs are distributed as packages, and none of them needs an install script. Does not use npm ci,
+  // which requires a package for every platform in the lock file, one of which has been unpublished.
   const args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   const { status } = spawnSync("npm", args, { cwd: folder, stdio: ["ignore", 2, 2] });
   if (status !== 0) {

@@ -29,20 +29,20 @@ approvals: { timeoutSeconds: 604800 }
 `;
 
 const longestLine = 100;
-/** Small, so that a short conversation has an older part to summarize. */
+/** Small, so that even a short conversation has an older part to summarize. */
 const compactionWindow = 2000;
 
 export interface FamilyOptions {
-  /** Receives the progress, one line at a time. */
+  /** Receives progress messages, one line at a time. */
   say(line: string): void;
-  /** Time limit; work that is still unfinished after it is left to the next process. */
+  /** The time limit. Unfinished work is left to the next process. */
   readonly limitMs?: number;
 }
 
 /**
- * Creates a sample family of sessions in a folder without sessions: agents that use the rehearsal model, even if API
- * keys are set, spawn helpers and message each other. `there`: the folder already has sessions, and nothing was
- * changed.
+ * Creates a sample family of sessions in a folder without sessions. Its agents use the rehearsal model even if API keys
+ * are set, spawn sub-agents, and send messages to each other. `there` means that the folder already has sessions and
+ * nothing was changed.
  */
 export async function makeFamily(
   dir: string,
@@ -101,7 +101,10 @@ interface Family {
   say(line: string): void;
 }
 
-/** A small hotel prepares for spring: a fork, helpers, a message between agents, a compaction, a failure and an open approval. */
+/**
+ * A small hotel prepares for spring. The scenario has a fork, sub-agents, a message between agents, a compaction, a
+ * failure and a pending approval.
+ */
 async function holdConversations(family: Family): Promise<void> {
   const { skein, clock } = family;
   const support = skein.session({ agentId: "support" });
@@ -134,7 +137,10 @@ async function holdConversations(family: Family): Promise<void> {
   await ask(family, support, "tell agent:main:main that the garden room is ready");
 }
 
-/** Sends a message and waits for everything that it starts, or for an approval request. Returns the entry of the answer. */
+/**
+ * Sends a message and waits for everything that it starts, or for an approval request. Returns the entry ID of the
+ * answer.
+ */
 async function ask({ skein, say, limit }: Family, session: SessionHandle, text: string): Promise<string> {
   say(`you → ${nameOf(session)}: ${text}`);
   const turn = session.send(text);
@@ -155,10 +161,10 @@ async function ask({ skein, say, limit }: Family, session: SessionHandle, text: 
 /** `main` for `agent:main:main`, and `weather` for `agent:main:session:weather`. */
 const nameOf = ({ key }: SessionHandle) => key.replace(/^agent:(\w+):main$/, "$1").replace(/^.*:/, "");
 
-/** List items and remarks are omitted here; the page and `sessions show` display them. */
+/** List items and remarks are omitted here. The page and `sessions show` display them. */
 const isHeadline = (line: string) => line.trim() !== "" && !/^(?:- |\*(?!\*))/.test(line);
 
-/** Returns `true` as soon as the turn requests an approval, `false` if it ends without one. */
+/** Returns `true` as soon as the turn requests an approval, or `false` if it ends without one. */
 async function asksForApproval(turn: Turn): Promise<boolean> {
   for await (const event of turn) if (event.type === "approval") return true;
   return false;

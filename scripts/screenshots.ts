@@ -17,7 +17,7 @@ interface Shot {
   readonly route: string;
   readonly isDark?: boolean;
   readonly isPhone?: boolean;
-  /** Pixels per CSS pixel; fewer for a page full of text, so that a picture stays below 150 KB. Default: 1.5. */
+  /** Pixels per CSS pixel. Lower for a page full of text, so that the image stays below 150 KB. Defaults to 1.5. */
   readonly scale?: number;
 }
 
@@ -71,7 +71,7 @@ async function startGateway(dir: string): Promise<Gateway> {
   return { url, token, stop };
 }
 
-/** Reads until the document is complete; the process keeps running. */
+/** Reads until the document is complete. The process keeps running. */
 async function readAnswer(output: Readable): Promise<{ readonly url: string }> {
   let text = "";
   for await (const chunk of output) {

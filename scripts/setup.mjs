@@ -1,5 +1,5 @@
-// Installs the packages of the lock file once. Plain JavaScript, because it runs on the Node that npm runs on.
-// A stamp that is written last marks a complete install. Output goes to stderr: stdout belongs to the caller.
+// Installs the packages in the lock file once. Written in plain JavaScript, because it runs on the same Node version as
+// npm. A stamp written last marks a complete install. Output goes to stderr because stdout belongs to the caller.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -34,7 +34,7 @@ const wanted = [
 if (!isReady()) {
   takeLock();
   process.on("exit", () => rmSync(lockFile, { force: true }));
-  // Another process may have finished the install while this one waited.
+  // Another process might have finished the install while this one waited.
   if (!isReady()) install();
 }
 
@@ -100,7 +100,10 @@ function tryLock() {
   return false;
 }
 
-/** Renames the lock instead of deleting it: of two processes that find it stale, one gets it. A valid lock is put back. */
+/**
+ * Renames the lock instead of deleting it, so that only one of two processes that find it stale gets it. A valid lock
+ * is restored.
+ */
 function setAside() {
   const aside = `${lockFile}.${process.pid}`;
   try {
@@ -116,7 +119,7 @@ function setAside() {
 function holderIsGone() {
   try {
     const text = readFileSync(lockFile, "utf8");
-    // Empty: it is being written, or its writer was killed before it wrote.
+    // An empty lock is either being written, or its writer was killed before writing to it.
     return text === "" ? Date.now() - statSync(lockFile).mtimeMs > 5000 : isGone(text);
   } catch (error) {
     if (error.code !== "ENOENT") throw error;

@@ -46,7 +46,7 @@ async function start(): Promise<number> {
       ? "\nThe rehearsal model created this sample family of sessions in .skein, offline and free of charge."
       : "The folder .skein has sessions already. Delete it to get a new sample family at the next start.",
   );
-  // Use its own configuration, not one from a parent folder, which may name a model that costs money.
+  // Uses the folder's own configuration rather than one from a parent folder, which might name a paid model.
   const file = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));
   const where = file === undefined ? { dir } : { dir, config: file };
   const taken = await usualPortTaken(args, loadOptions({ terminal, options: where }));

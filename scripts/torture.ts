@@ -1,4 +1,5 @@
-// npm run torture: runs the tests of `npm test` with many more rounds, in parts of less than an hour. `--list` names the parts.
+// npm run torture: runs the tests in `npm test` with many more rounds, in parts of less than an hour each. `--list`
+// lists the parts.
 import { execFileSync, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { globSync } from "node:fs";
@@ -11,9 +12,9 @@ interface Part {
   readonly name: string;
   readonly files: readonly string[];
   readonly without?: string;
-  /** A description of what is repeated, for each count. */
+  /** For each count, describes what is repeated. */
   readonly counts: Readonly<Partial<Record<keyof Repetitions, string>>>;
-  /** About how long it takes on two idle cores. */
+  /** The approximate duration on two idle cores. */
   readonly minutes: number;
 }
 

@@ -4,8 +4,8 @@ import type { LoadOptions } from "../src/config/root.ts";
 import { findRunning } from "../src/gateway/running-file.ts";
 
 /**
- * The default port if no other was chosen and another program uses it; otherwise `null`. For a first try, any free port is better
- * than an error. An invalid configuration is still rejected.
+ * Returns the default port if no other port was chosen and another program is using the default. Otherwise, returns
+ * `null`. For a first try, any free port is better than an error. An invalid configuration is still rejected.
  */
 export async function usualPortTaken(
   args: readonly string[],

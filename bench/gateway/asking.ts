@@ -19,11 +19,11 @@ const list = () => () => ({ method: "sessions.list", params: '{"limit":100}' });
 
 const questions: Readonly<Record<string, (sessions: number) => Question>> = {
   list,
-  // Sessions are changed throughout the measurement.
+  // Sessions change throughout the measurement.
   "changing list": list,
-  // The sessions that people currently look at.
+  // The sessions that people are currently viewing.
   history: (sessions) => (number) => historyOf(number % Math.min(readOften, sessions)),
-  // A different session each time, far from the previous one, so that its files are not open.
+  // A different session each time, far from the previous one, so that its files are not already open.
   "any history": (sessions) => (number) => historyOf((number * 7919) % sessions),
 };
 
@@ -33,7 +33,7 @@ function historyOf(number: number): ReturnType<Question> {
   return { method: "chat.history", params: `{"sessionKey":"${keyAt(number)}"}` };
 }
 
-/** The names that the fixture gives its sessions. */
+/** The names that the fixture gives to its sessions. */
 function keyAt(number: number): string {
   const agent = ["main", "helper", "scout"][number % 3];
   const rest = [`session:s${number}`, `slack:group:G${number}`, `cron:weekly-${number}`, `user:u${number}`];
@@ -51,7 +51,7 @@ export async function ask(job: Job): Promise<Figures> {
   });
 }
 
-/** Renames a session at intervals over a separate connection, until it is stopped. */
+/** Renames a session at regular intervals over a separate connection until it is stopped. */
 async function writing(served: Served): Promise<() => Promise<void>> {
   const line = await httpLine(served);
   let isStopped = false;

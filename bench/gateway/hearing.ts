@@ -5,11 +5,11 @@ import { at } from "./load.ts";
 import type { Served } from "./served.ts";
 import { withServer } from "./served.ts";
 
-/** Many event readers, each on its own socket, and the latency of events. */
+/** Many event readers, each on its own socket, and the latency of the events. */
 
 const secondsHeard = 10;
 const perToken = 50;
-/** The prefix of the time at which an event was emitted. */
+/** The prefix of the emission time in an event. */
 const mark = '"toolCallId":"sent-';
 
 export async function hear(job: Job): Promise<Figures> {
@@ -41,7 +41,7 @@ export async function hear(job: Job): Promise<Figures> {
   });
 }
 
-/** The received events and their latency; both processes read the clock of the same machine. */
+/** The received events and their latency. Both processes use the clock of the same machine. */
 class Heard {
   times = new Float64Array(0);
   all: Promise<void> = Promise.resolve();
@@ -72,7 +72,7 @@ class Heard {
   }
 }
 
-/** A token has 64 sockets by default, so as many tokens as needed are created. */
+/** A token allows 64 sockets by default, so as many tokens as needed are created. */
 async function subscribed(served: Served, count: number, kind: string, heard: Heard): Promise<WebSocket[]> {
   const sockets: WebSocket[] = [];
   let token = "";

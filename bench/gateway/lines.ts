@@ -4,11 +4,11 @@ import { WebSocket } from "ws";
 import type { Served } from "./served.ts";
 
 /**
- * Connections that send one request at a time. HTTP is written by hand: a client that does more than count bytes would
- * be slower than the servers and hide which of them is faster.
+ * Connections that send one request at a time. They write HTTP directly, because a client that does more than count
+ * bytes would be slower than the servers and hide which of them is faster.
  */
 export interface Line {
-  /** Resolves with the size of the response body in bytes; rejects if it is an error. */
+  /** Resolves to the size of the response body in bytes. Rejects if the response is an error. */
   ask(method: string, params: string): Promise<number>;
   close(): void;
 }
@@ -28,12 +28,12 @@ export async function httpLine({ url, token }: Served): Promise<Line> {
   };
 }
 
-/** Responses with a content length, one after the other. */
+/** Reads responses with a content length, one after another. */
 class HttpAnswers {
   #waiting: PromiseWithResolvers<number> | null = null;
   #head = "";
   #length = 0;
-  /** The length of the body; -1 if the header is incomplete. */
+  /** Returns the length of the body, or -1 if the header is incomplete. */
   #left = -1;
 
   constructor(socket: Socket) {
@@ -96,7 +96,7 @@ export async function openSocket({ url, token }: Served): Promise<WebSocket> {
   return ws;
 }
 
-/** A response that is not an error. */
+/** Checks that a response is not an error. */
 export function check(data: Buffer): void {
   const text = data.toString("utf8");
   if (!text.includes('"ok":true')) throw new Error(text.slice(0, 300));

@@ -1,6 +1,6 @@
 import type { Line } from "./lines.ts";
 
-/** Load from many connections at once. The number of the request determines what it asks for. */
+/** Load from many concurrent connections. A request's number determines what it asks for. */
 
 export type Question = (number: number) => { readonly method: string; readonly params: string };
 
@@ -11,7 +11,7 @@ export interface Loaded {
   readonly bytes: number;
 }
 
-/** Each connection sends its next request as soon as it gets a response. */
+/** Each connection sends its next request as soon as it receives a response. */
 export async function fullLoad(lines: readonly Line[], question: Question, ms: number): Promise<Loaded> {
   const times: number[] = [];
   let [number, bytes] = [0, 0];
@@ -30,8 +30,8 @@ export async function fullLoad(lines: readonly Line[], question: Question, ms: n
 }
 
 /**
- * A fixed number of requests per second, answered or not. Latency counts from the time at which a request was due, so
- * that no wait is missed.
+ * Sends a fixed number of requests per second, whether or not they are answered. Latency is measured from the time at
+ * which a request was due, so that no waiting time is missed.
  */
 export async function pacedLoad(
   lines: readonly Line[],

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 /** A server in another process, and what else can be requested from it. */
 
 export type Wish =
-  /** With the page in the folder `console`, if it is given. */
+  /** Serves the page from the folder `console` if it is given. */
   | { readonly wish: "gateway"; readonly folder: string; readonly console?: string }
   | { readonly wish: "bare"; readonly bytes: number }
   /** Emits events to this many sessions in turn. */
@@ -22,7 +22,7 @@ export interface Told {
   readonly token?: string;
   readonly rssMb?: number;
   readonly peakMb?: number;
-  /** CPU time of all its threads since it started. */
+  /** The CPU time of all its threads since it started. */
   readonly cpuUs?: number;
 }
 

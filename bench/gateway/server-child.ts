@@ -8,9 +8,9 @@ import type { SkeinEvent } from "../../src/core/events.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import type { Told, Wish } from "./served.ts";
 
-/** A server in its own process: the whole gateway, or a bare route. It exits with its parent. */
+/** A server in its own process, either the whole gateway or a bare route. It exits with its parent. */
 
-/** All requests use one token, whose rate limit is not what is measured. */
+/** All requests use one token. Its rate limit is not part of the measurement. */
 const unlimited = { requestsPerSecond: 1e9, requestsPerToken: 1e6, socketsPerToken: 1e6 };
 
 let emit: ((event: SkeinEvent) => void) | null = null;
@@ -49,7 +49,7 @@ async function openBare(bytes: number): Promise<Told> {
   return { url, token: "none" };
 }
 
-/** Evenly spaced, each with the time at which it was emitted. */
+/** Evenly spaced events, each with the time at which it was emitted. */
 function emitEvents({ perSecond, sessions, count }: Extract<Wish, { wish: "emit" }>): Promise<Told> {
   const started = performance.now();
   let done = 0;

@@ -1,6 +1,5 @@
-// `skein` as bin/skein.mjs runs it, with the times at which it started and at which everything that `start` needs was
-// loaded. The compile cache of the previous start is kept: the first start of a compiled benchmark, which does not
-// count, has none.
+// Runs `skein` as bin/skein.mjs does and records when it started and when everything that `start` needs was loaded. The
+// previous start's compile cache is kept. The first start of a compiled benchmark has none and is not counted.
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Figures, Job } from "../side.ts";
 
-/** `skein start`, from the spawn of its process until `/readyz` answers. */
+/** Measures `skein start` from the moment its process is spawned until `/readyz` answers. */
 
 const file = fileURLToPath(new URL("start-child.js", import.meta.url));
 const pollMs = 5;

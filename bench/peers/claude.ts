@@ -18,7 +18,7 @@ interface ClaudeSdk {
   forkSession(sessionId: string, options: object): Promise<unknown>;
 }
 
-/** `fill` writes a transcript as the CLI does; the other acts read it. */
+/** `fill` writes a transcript as the CLI does, and the other acts read it. */
 export const acts: Acts = { fill, load, fork, page, list, disk };
 
 const cwd = "/home/ann/project";
@@ -34,7 +34,7 @@ function uuid(high: number, low: number): string {
   return `${hex(high, 8)}-0000-4000-8000-${hex(low, 12)}`;
 }
 
-/** One transcript; `texts` alternate between user and assistant. */
+/** One transcript. `texts` alternate between user and assistant. */
 export function writeTranscript(
   folder: string,
   number: number,

@@ -11,7 +11,7 @@ export const about: About = {
   durability: "workerd's SQLite: synced once per request, before it is answered",
 };
 
-/** A conversation as in the package's own documentation; one request does many appends inside the object. */
+/** A conversation as in the package's own documentation. One request does many appends inside the object. */
 const worker = `
 import { DurableObject } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
@@ -85,7 +85,7 @@ async function withObjects<T>(folder: string, act: (call: Call) => Promise<T>): 
   }
 }
 
-/** One append at a time inside the object: an HTTP request for each would measure HTTP. */
+/** Appends one message at a time inside the object. One HTTP request per append would measure HTTP. */
 async function append({ folder, count = 1, warmUp = 500 }: Job): Promise<Figures> {
   const textOf = stockOfTexts(textLength);
   const perRequest = 500;

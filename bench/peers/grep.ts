@@ -7,8 +7,8 @@ export const about: About = { name: "grep", packages: [], durability: "reads the
 export const acts: Acts = { search };
 
 /**
- * The lines that contain every word of a query, compared by bytes, which is the fastest mode of grep. Only the log of
- * each session is searched.
+ * Returns the lines that contain every word of a query, compared by bytes, which is grep's fastest mode. Only each
+ * session's log is searched.
  */
 async function search({ folder, queries = [] }: Job): Promise<Figures> {
   const times: number[] = [];

@@ -1,4 +1,6 @@
-/** A package of `bench/package.json`. Its types are not needed: each peer declares what it uses. */
+/**
+ * Loads a package listed in `bench/package.json`. Its types are not needed, because each peer declares what it uses.
+ */
 export async function load<T>(name: string): Promise<T> {
   return (await import(name)) as T;
 }

@@ -82,7 +82,7 @@ async function fork({ folder }: Job): Promise<Figures> {
   return { ms: await timed(() => SessionManager.forkFrom(file, cwd, join(folder, `fork-${process.pid}`))) };
 }
 
-/** Pages are available only for a session that was read completely. */
+/** Pages are available only for a session that has been read completely. */
 async function page({ file = "" }: Job): Promise<Figures> {
   const { SessionManager } = await pi();
   let manager: SessionManager | undefined;
@@ -94,7 +94,7 @@ async function page({ file = "" }: Job): Promise<Figures> {
   return { firstMs, lastMs };
 }
 
-/** Returns everything at once; filtering is left to the caller. */
+/** Returns everything in one call. Filtering is left to the caller. */
 async function list({ folder }: Job): Promise<Figures> {
   process.env.PI_CODING_AGENT_DIR = folder;
   const { SessionManager } = await pi();

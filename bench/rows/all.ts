@@ -23,7 +23,7 @@ import { row as start } from "./start.ts";
 import { row as subscribers } from "./subscribers.ts";
 import { row as turn } from "./turn.ts";
 
-/** In the order of the report. */
+/** In report order. */
 export const rows: readonly Row[] = [
   openCompacted,
   openWhole,

@@ -4,7 +4,7 @@ import { listSizes, manySessions } from "./list.ts";
 import type { Row } from "./row.ts";
 import { inTurn } from "./row.ts";
 
-/** The approximate size of the response bodies; the bare route returns as many bytes. */
+/** The approximate size of the response bodies. The bare route returns the same number of bytes. */
 const cases = [
   { name: "list, HTTP", kind: "list", over: "http", bytes: 33_200 },
   { name: "list, WebSocket", kind: "list", over: "socket", bytes: 33_200 },
@@ -22,7 +22,7 @@ function measureCase(shop: Workshop, { name, kind, over, bytes }: (typeof cases)
     over,
     sessions,
   });
-  // A bare route is always called over HTTP, whichever transport the gateway uses.
+  // A bare route is always called over HTTP, regardless of the gateway's transport.
   const bareRoute = (folder: string): Job => ({ folder, kind, over: "http", sessions, payload: bytes });
   const jobs = { gateway, bareRoute };
   return shop.measure({ name, size: sessions, act: "ask", runs: shop.runs(3), jobs });

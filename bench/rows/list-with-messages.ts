@@ -7,7 +7,7 @@ const cases = (Object.keys(sizes) as (keyof typeof sizes)[]).flatMap((size) =>
   (["all", "agent", "tree"] as const).map((visibility) => ({ size, visibility })),
 );
 
-/** A store with this many sessions, a tenth of them in one tree. */
+/** A store with this many sessions, of which a tenth are in one tree. */
 function relatedSessions(shop: Workshop, size: keyof typeof sizes): Promise<string> {
   return shop.fixture(`related-${size}`, (folder) =>
     shop.make("related", { folder, count: shop.size(sizes[size]) }),

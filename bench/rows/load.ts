@@ -7,8 +7,8 @@ import type { Row } from "./row.ts";
 export const loadedMessages = 5000;
 
 /**
- * An act on a session of 5,000 messages that each side has written itself. Forks change the folder, so they have their
- * own.
+ * An act on a session of 5,000 messages written by each side itself. Forks change the folder, so they use a separate
+ * one.
  */
 export function filledCase(shop: Workshop, act: ActName, names: readonly SideName[]): Case {
   const size = shop.size(loadedMessages);

@@ -6,8 +6,8 @@ import type { GrowthSize, Row } from "./row.ts";
 import { growthSizes, inTurn } from "./row.ts";
 
 /**
- * The store of a long session, and a copy of its log for sides that open a file, so that their writes do not damage
- * ours. `act` tells whether it has been compacted.
+ * A long session's store, and a copy of its log for sides that open a file, so that their writes do not damage ours.
+ * `act` determines whether the session has been compacted.
  */
 export async function longSession(shop: Workshop, act: "compacted" | "grown", size: GrowthSize) {
   const sessionId = `${act}-${size}`;

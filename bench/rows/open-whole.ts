@@ -2,7 +2,7 @@ import { openCase } from "./open-compacted.ts";
 import type { GrowthSize, Row } from "./row.ts";
 import { growthSizes, inTurn } from "./row.ts";
 
-/** Eight bytes per token of a window of 200,000. */
+/** Eight bytes per token in a window of 200,000 tokens. */
 const byteBudget = 8 * 200_000;
 
 export const row: Row = {

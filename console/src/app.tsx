@@ -21,8 +21,8 @@ const UsagePage = lazyPart(() => import("./usage/usage-page.tsx"));
 const AccessPage = lazyPart(() => import("./access/access-page.tsx"));
 
 /**
- * Routes are in the fragment: one build then works under any path of a proxy, and the gateway's access log does not
- * say which session someone reads.
+ * Routes are in the fragment. One build then works under any proxy path, and the gateway's access log does not reveal
+ * which session a user is reading.
  */
 export function App() {
   const access = useAccess();

@@ -15,14 +15,14 @@ import { useReturnFocus } from "./ui/return-focus.ts";
 
 const DeskContext = createContext<Desk | null>(null);
 
-/** The sessions of the token, as every view sees them. */
+/** The sessions visible to the token, shared by all views. */
 export function useDesk(): DeskState & { readonly desk: Desk } {
   const desk = useContext(DeskContext);
   if (desk === null) throw new Error("There is no desk above this component.");
   return { ...useSyncExternalStore(desk.subscribe, desk.state), desk };
 }
 
-/** One session of the desk, if it is loaded. The component renders again only when this row changes. */
+/** Returns one session from the desk if it is loaded. The component renders again only when this row changes. */
 export function useSessionRow(
   place: { readonly key: string; readonly userId?: string } | null,
 ): SessionRow | null {
@@ -40,7 +40,7 @@ const pages = [
   { href: "/access", name: "Access", icon: KeyRound },
 ] as const;
 
-/** What is around every page: the pages, the sessions, and whether the gateway is there. */
+/** The frame around every page: the navigation, the sessions, and the state of the gateway connection. */
 export function Frame({ children }: { readonly children: ReactNode }) {
   const { client, feed } = useGateway();
   const [desk, setDesk] = useState<Desk | null>(null);

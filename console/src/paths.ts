@@ -1,43 +1,47 @@
 import type { SkeinClient } from "skein/client";
 
-/** Which session a page is about. */
+/** Identifies the session that a page shows. */
 export interface SessionPlace {
   readonly key: string;
-  /** Only for a token for all users. */
+  /** Set only for a token that covers all users. */
   readonly userId?: string;
 }
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-/** What belongs to a user. Without one it belongs to the unnamed user or, in an address, to the user of the token. */
+/**
+ * An object that belongs to a user. Without a user, it belongs to the unnamed user or, in a URL, to the token's user.
+ */
 interface Owned {
   readonly userId?: string | null | undefined;
 }
 
-/** The user of a row as a parameter: absent for the unnamed user. */
+/** Returns a row's user as a parameter, which is absent for the unnamed user. */
 export function userParam({ userId }: Owned): { userId?: string } {
   return userId === undefined || userId === null ? {} : { userId };
 }
 
-/** The session of a row, as calls and addresses name it. */
+/** Returns a row's session in the form used by calls and URLs. */
 export function placeOf(
   row: Owned & ({ readonly key: string } | { readonly sessionKey: string }),
 ): SessionPlace {
   return { key: "sessionKey" in row ? row.sessionKey : row.key, ...userParam(row) };
 }
 
-/** Whose rows a list asks for: those of every user the token is for, or of one. An empty ID is the unnamed user. */
+/** Which users' rows a list requests: all users that the token covers, or one. An empty ID is the unnamed user. */
 export function usersParam({ hello }: SkeinClient, userId?: string): { allUsers?: true; userId?: string } {
   if (userId === undefined) return hello.allUsers ? { allUsers: true } : {};
   return userId === "" ? {} : { userId };
 }
 
-/** The owner; empty for the unnamed user. Events and addresses for a token of one user do not name that user. */
+/**
+ * The owner, or an empty string for the unnamed user. With a token for one user, events and URLs do not name that user.
+ */
 export function ownerOf({ hello }: SkeinClient, { userId }: Owned): string {
   return userId ?? hello.userId ?? "";
 }
 
-/** The session that an address is about. */
+/** Returns the session that a URL refers to. */
 export function placeOfPath(path: string, query: URLSearchParams): SessionPlace | null {
   const [, encoded] = /^\/s\/([^/?]+)/.exec(path) ?? [];
   return encoded === undefined
@@ -45,7 +49,7 @@ export function placeOfPath(path: string, query: URLSearchParams): SessionPlace 
     : { key: decodeKey(encoded), ...userParam({ userId: query.get("user") }) };
 }
 
-/** The key in an address. A malformed one stays as it is: no session has it, and the page says so. */
+/** Returns the key in a URL. A malformed key is kept as is. No session has it, and the page reports this. */
 export function decodeKey(encoded: string): string {
   try {
     return decodeURIComponent(encoded);
@@ -54,7 +58,7 @@ export function decodeKey(encoded: string): string {
   }
 }
 
-/** The address of a view of a session. */
+/** Returns the URL of a session's view. */
 export function sessionPath(
   { key, userId }: SessionPlace,
   view: "" | "tree" | "context" | "family" = "",
@@ -66,12 +70,15 @@ export function sessionPath(
 
 export type RunsPart = "runs" | "approvals" | "outbox";
 
-/** The address of a part of the page about runs. */
+/** Returns the URL of a part of the runs page. */
 export function runsPath(tab: RunsPart, query: Query = {}): string {
   return withQuery("/runs", { tab: tab === "runs" ? undefined : tab, ...query });
 }
 
-/** The address of the usage page. With a day, model, agent or user: the sessions that used those tokens. */
+/**
+ * Returns the URL of the usage page. With a day, model, agent or user, the page shows the sessions that used those
+ * tokens.
+ */
 export function usagePath(query: Query = {}): string {
   return withQuery("/usage", query);
 }
@@ -80,7 +87,10 @@ export function searchPath(query: Query = {}): string {
   return withQuery("/search", query);
 }
 
-/** The address of the access page. With `from` and `to`, it explains whether one session may see another. */
+/**
+ * Returns the URL of the access page. With `from` and `to`, the page explains whether one session is allowed to see the
+ * other.
+ */
 export function accessPath(query: Query = {}): string {
   return withQuery("/access", query);
 }

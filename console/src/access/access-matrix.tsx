@@ -7,7 +7,7 @@ import styles from "./access-matrix.module.css";
 
 type AccessAction = Result<"access.matrix">["allowed"][number][number][number];
 
-/** In the order of the strands of a cell, from the top. */
+/** In the order of a cell's strands, from the top. */
 const actions = ["list", "history", "send", "status"] as const satisfies readonly AccessAction[];
 
 export const actionWords: Record<AccessAction, string> = {
@@ -17,7 +17,7 @@ export const actionWords: Record<AccessAction, string> = {
   status: "inspect",
 };
 
-/** `a, b and c`. */
+/** Formats a list as `a, b and c`. */
 function joinWords(words: readonly string[]): string {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
@@ -45,7 +45,10 @@ const moves: Readonly<Record<string, readonly [down: number, right: number]>> = 
   PageDown: [Infinity, 0],
 };
 
-/** Askers in rows, targets in columns. Each cell is four strands, one for each action; a missing strand is a dot. */
+/**
+ * Requesters are rows, and targets are columns. Each cell has four strands, one for each action. A missing strand is
+ * shown as a dot.
+ */
 export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onOpen }: AccessMatrixProps) {
   const names = useSessionNames();
   const table = useRef<HTMLTableElement>(null);
@@ -135,7 +138,7 @@ export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onO
   );
 }
 
-/** Where a pair is; the first two sessions if it is not in the matrix. */
+/** Returns the position of a pair, or of the first two sessions if the pair is not in the matrix. */
 function placeOf(sessions: Result<"access.matrix">["sessions"], pair: AccessMatrixProps["shown"]): Place {
   const row = sessions.findIndex(({ key }) => key === pair?.from);
   const column = sessions.findIndex(({ key }) => key === pair?.to);

@@ -5,7 +5,10 @@ import { TabbedPage } from "../ui/tabbed-page.tsx";
 import { MatrixTab } from "./matrix-tab.tsx";
 import { TokensTab } from "./tokens-tab.tsx";
 
-/** `/access?from=&to=&action=&user=&most=` and `/access?tab=tokens`: which sessions may see which, and which programs may see any. */
+/**
+ * `/access?from=&to=&action=&user=&most=` and `/access?tab=tokens`: which sessions can see each other, and which
+ * programs have access.
+ */
 export default function AccessPage() {
   const [query] = useQueryFields();
   const isTokens = query.get("tab") === "tokens";

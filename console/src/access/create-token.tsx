@@ -18,7 +18,7 @@ const scopeTexts: Record<Scope, string> = {
 };
 const dayMs = 86_400_000;
 
-/** The secret is shown once and kept nowhere. */
+/** The secret is shown once and is not stored anywhere. */
 export function CreateToken({
   isOpen,
   latest,
@@ -26,7 +26,7 @@ export function CreateToken({
   onCreated,
 }: {
   readonly isOpen: boolean;
-  /** When this browser's own token expires: no token that it creates is valid for longer. */
+  /** When this browser's own token expires. No token created with it is valid for longer. */
   readonly latest: number | null;
   readonly onClose: () => void;
   readonly onCreated: () => void;
@@ -59,7 +59,7 @@ export function CreateToken({
   );
 }
 
-/** By the number of days; `own` for as long as this browser's token. */
+/** The number of days, or `own` for as long as this browser's token is valid. */
 function lifetimesUntil(latest: number | null): Readonly<Record<string, string>> {
   if (latest === null) return { "1": "1 day", "30": "30 days", "365": "1 year", "": "until revoked" };
   const fitting = Object.entries({ "1": "1 day", "7": "7 days" }).filter(
@@ -83,7 +83,7 @@ function TokenForm({
   const [days, setDays] = useState(latest === null ? "30" : "own");
   const [error, setError] = useState<string | null>(null);
   const [isBusy, setIsBusy] = useState(false);
-  // A token can only grant what it has.
+  // A token can grant only the permissions that it has.
   const grantable = (Object.keys(scopeTexts) as Scope[]).filter((scope) =>
     client.hello.scopes.includes(scope),
   );

@@ -20,11 +20,11 @@ interface MatrixTabProps {
   readonly to: string | null;
   readonly userId: string | null;
   readonly action: string | null;
-  /** The 64 most recent sessions, instead of the gateway's choice of 24. */
+  /** Shows the 64 most recent sessions instead of the gateway's selection of 24. */
   readonly isWide: boolean;
 }
 
-/** Who may see whom. A cell opens the rules that decided. */
+/** Which sessions can see each other. Selecting a cell shows the rules that decided. */
 export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) {
   const user = userParam({ userId });
   useRefresh(["access.matrix"], ({ event }) =>
@@ -77,7 +77,7 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
   );
 }
 
-/** Taken once, because a matrix whose rows change places with every message could not be read. */
+/** Read only once, because a matrix whose rows moved with every message would be unreadable. */
 function useRecentKeys(isWide: boolean, userId: string | null): string[] | null {
   const { client } = useGateway();
   const { rows, status } = useDesk();
@@ -95,7 +95,7 @@ function useRecentKeys(isWide: boolean, userId: string | null): string[] | null 
   return keys;
 }
 
-/** Any pair, also sessions that the matrix leaves out. */
+/** Any pair, including sessions that the matrix omits. */
 function PairForm({
   from,
   to,

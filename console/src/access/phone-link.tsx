@@ -13,7 +13,7 @@ import styles from "./create-token.module.css";
 
 type Link = Result<"links.create">;
 
-/** Signs another browser in, once. The link is made when it is asked for, and forgotten when the dialog closes. */
+/** Signs in another browser, once. The link is created on request and discarded when the dialog closes. */
 export function PhoneLink() {
   const { client } = useGateway();
   const [isOpen, setIsOpen] = useState(false);
@@ -25,7 +25,7 @@ export function PhoneLink() {
     setError(null);
     try {
       const { url, expiresAt } = await client.call("links.create", {});
-      // Relative, because only this page knows under which address the gateway is reached.
+      // Relative, because only this page knows the gateway's URL.
       setLink({ url: new URL(url, `${gatewayUrl}/`).href, expiresAt });
     } catch (failure) {
       setError(errorText(failure));
@@ -89,7 +89,10 @@ function LinkText({
   );
 }
 
-/** A QR code, dark on white in both themes, because some readers cannot read it inverted. `null`: the text is too long. */
+/**
+ * A QR code, dark on white in both themes, because some readers cannot read inverted codes. `null` if the text is too
+ * long.
+ */
 function QrImage({ text, label }: { readonly text: string; readonly label: string }) {
   const rows = encodeQr(text);
   if (rows === null) return null;

@@ -8,7 +8,7 @@ interface RevokeButtonProps {
   readonly onRevoked: () => void;
 }
 
-/** Asks once more in place, because a revoked token cannot be restored. */
+/** Asks for confirmation in place, because a revoked token cannot be restored. */
 export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
   const [phase, setPhase] = useState<"idle" | "asking" | "busy">("idle");
   const [error, setError] = useState<string | null>(null);

@@ -17,12 +17,12 @@ interface RuleTraceProps {
   readonly from: string;
   readonly to: string;
   readonly userId: string | null;
-  /** The action whose rules are unfolded; by default the first. */
+  /** The action whose rules are expanded. Defaults to the first. */
   readonly action: string | null;
   readonly onClose: () => void;
 }
 
-/** Every rule that was applied, in order, for each action. The last one decided. */
+/** Every rule that was applied for each action, in order. The last one decided. */
 export function RuleTrace({ from, to, userId, action, onClose }: RuleTraceProps) {
   const user = userParam({ userId });
   const names = useSessionNames();
@@ -91,7 +91,7 @@ function ActionTrace({
   );
 }
 
-/** A rule that passes the question on is a small dot; one that decides is a full disc or a cross. */
+/** A rule that does not decide is a small dot. A rule that decides is a full disc or a cross. */
 function Mark({ outcome }: { readonly outcome: Explanation["steps"][number]["outcome"] }) {
   if (outcome === "pass") return <circle cx={6} cy={6} r={2.5} className={styles.pass} />;
   if (outcome === "allow") return <circle cx={6} cy={6} r={5} className={styles.allow} />;

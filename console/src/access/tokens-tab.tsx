@@ -14,7 +14,10 @@ import styles from "./tokens-tab.module.css";
 
 type Token = Result<"tokens.list">["tokens"][number];
 
-/** `/access?tab=tokens`: this browser first, then every token of the gateway, if this one may see them. */
+/**
+ * `/access?tab=tokens`: this browser's token first, then all of the gateway's tokens if this one is allowed to see
+ * them.
+ */
 export function TokensTab() {
   const { client } = useGateway();
   const mayList = useMay("tokens.list");
@@ -54,7 +57,7 @@ export function TokensTab() {
   );
 }
 
-/** The token of this page: what it may do, how to hand it to a phone, and how to end it. */
+/** This page's token: what it can do, how to sign in on a phone, and how to revoke it. */
 function ThisBrowser() {
   const { client } = useGateway();
   const { scopes, userId, allUsers, tokenId } = client.hello;

@@ -16,12 +16,12 @@ export type Access =
   | {
       readonly phase: "signed-out";
       readonly why: SignedOut;
-      /** A link was opened, and its code is not used yet. */
+      /** A link was opened, but its code has not been used yet. */
       readonly keepsLink: boolean;
       readonly retry: () => void;
     }
   | {
-      /** A link is for someone else than the user who is signed in. */
+      /** The link is for a different user from the one who is signed in. */
       readonly phase: "asking";
       readonly current: Identity;
       readonly offered: Identity;
@@ -29,18 +29,18 @@ export type Access =
     }
   | ({ readonly phase: "ready" } & Gateway);
 
-/** Signs this tab in, by its token or by a link, and again after the gateway could not be reached. */
+/** Signs in this tab, with its token or a link. Tries again after the gateway could not be reached. */
 class AccessStore {
   readonly #listeners = new Set<() => void>();
   readonly #attempts = new SingleFlight(() => this.#attempt());
   #state: Access = { phase: "connecting" };
   #gateway: Gateway | null = null;
-  // Until they are used, the code of a link and the token that it was exchanged for are nowhere else.
+  // Until they are used, a link's code and the token it was exchanged for exist only here.
   #code: string | null = takeLinkCode();
   #offer: LinkedToken | null = null;
 
   constructor() {
-    // A link that is opened in a tab with the console changes only the fragment.
+    // Opening a link in a tab that already shows the console changes only the fragment.
     addEventListener("hashchange", () => {
       const code = takeLinkCode();
       if (code === null) return;
@@ -72,12 +72,12 @@ class AccessStore {
       else this.#set({ phase: "ready", ...this.#gateway });
     } catch (error) {
       this.#signOut("unreachable");
-      // Makes another attempt later.
+      // Schedules another attempt.
       throw error;
     }
   }
 
-  /** Returns the reason if there is no gateway afterwards. Rejects if the gateway did not answer. */
+  /** Returns the reason if there is still no gateway afterward. Rejects if the gateway did not respond. */
   async #signIn(): Promise<SignedOut> {
     let why: SignedOut = "no-token";
     if (this.#code !== null) {
@@ -109,7 +109,7 @@ class AccessStore {
     return new Promise((answer) => this.#set({ phase: "asking", current, offered, answer }));
   }
 
-  /** `null`: the token has ended. */
+  /** `null` if the token has expired or been revoked. */
   async #connect(token: string): Promise<Gateway | null> {
     try {
       const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
@@ -120,7 +120,7 @@ class AccessStore {
         this.#gateway = null;
         const isEnded = error.code === "unauthorized";
         if (isEnded) forgetToken(token);
-        // A question on the page is answered first.
+        // A question on the page must be answered first.
         if (this.#state.phase !== "asking") this.#signOut(isEnded ? "ended" : "unreachable");
         if (!isEnded) this.#attempts.requestSoon(1000);
       });
@@ -150,16 +150,16 @@ class AccessStore {
   }
 }
 
-/** Revokes a token that was not used. If the gateway does not answer, the token expires by itself. */
+/** Revokes a token that was not used. If the gateway does not respond, the token eventually expires. */
 async function revoke(token: string): Promise<void> {
   try {
     const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
     await client.call("tokens.revokeOwn", {});
     await client.close();
   } catch {
-    // Its owner can revoke it on the access page.
+    // The owner can revoke it on the access page.
   }
 }
 
-/** One per page load, and before React renders, because the code must leave the address at once. */
+/** Created once per page load, before React renders, because the code must be removed from the URL immediately. */
 export const accessStore = new AccessStore();

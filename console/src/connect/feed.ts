@@ -1,7 +1,7 @@
 import type { EventStream, ReceivedEvent, SkeinClient } from "skein/client";
 import { SingleFlight } from "./single-flight.ts";
 
-/** Everything but the text of answers, which only the open session needs. */
+/** All events except the text of answers, which only the open session needs. */
 const deskEvents = [
   "run.queued",
   "run.started",
@@ -20,7 +20,7 @@ const deskEvents = [
 
 export type FeedListener = (event: ReceivedEvent) => void;
 
-/** One stream of events for the whole page, passed to every listener in order. */
+/** One event stream for the whole page. Events are passed to every listener in order. */
 export class Feed {
   readonly #listeners = new Set<FeedListener>();
   #close: () => void = () => undefined;
@@ -32,11 +32,11 @@ export class Feed {
 
   open(client: SkeinClient): void {
     let stream: EventStream | null = null;
-    // A subscription that was refused is made again later.
+    // A rejected subscription is retried later.
     const subscription = new SingleFlight(async () => {
       stream = client.events({ events: knownEvents(client) });
       await this.#read(stream).catch((error: unknown) => {
-        // The client reports the end of the whole connection by its state.
+        // The client's state shows when the whole connection has ended.
         if (client.state !== "closed") throw error;
       });
     });
@@ -52,7 +52,7 @@ export class Feed {
   }
 
   async #read(stream: EventStream): Promise<void> {
-    // What happened before the subscription has no event.
+    // There are no events for changes made before the subscription.
     void stream.ready.then(
       () => this.#publish({ event: "gap", seq: 0, payload: { after: 0, upTo: 0 } } as ReceivedEvent),
       () => undefined,

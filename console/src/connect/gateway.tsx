@@ -29,7 +29,7 @@ export function GatewayProvider({ client, feed, children }: Gateway & { readonly
         defaultOptions: {
           queries: {
             staleTime: 5000,
-            // The gateway may be on this machine, whatever the browser says about the network.
+            // The gateway might be on this machine, so the browser's network state is ignored.
             networkMode: "always",
             retry: (count, error) => count < 2 && error instanceof CallError && error.retryable,
           },
@@ -62,7 +62,7 @@ export function useConnectionState(): ClientState {
   );
 }
 
-/** Whether the token may call a method, so that a view can leave out what would be refused. */
+/** Whether the token is allowed to call a method. Views use this to hide actions that would be rejected. */
 export function useMay(method: MethodName): boolean {
   return useGateway().client.hello.methods.includes(method);
 }
@@ -79,7 +79,10 @@ interface CallOptions {
   readonly keepsPrevious?: boolean;
 }
 
-/** The result of a reading method, cached by its params. There is no error while there is a result, even an old one. */
+/**
+ * The result of a read method, cached by its params. As long as there is a result, even an outdated one, there is no
+ * error.
+ */
 export function useCall<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}) {
   const { client } = useGateway();
   const { isEnabled = true, staleMs, keepsPrevious = false } = options;
@@ -100,7 +103,7 @@ export function useCall<M extends MethodName>(method: M, params: Params<M>, opti
   };
 }
 
-/** What went wrong, in one sentence that ends with a period. */
+/** Describes what went wrong in one sentence that ends with a period. */
 export function errorText(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return /[.!?]$/.test(text) ? text : `${text}.`;

@@ -4,7 +4,10 @@ import type { MethodName, ReceivedEvent } from "skein/client";
 import { useEvents } from "./gateway.tsx";
 import { SingleFlight } from "./single-flight.ts";
 
-/** Reads the results of these methods again after events that concern them. Events in quick succession cause one reading. */
+/**
+ * Reads the results of these methods again after events that affect them. Events in quick succession cause a single
+ * read.
+ */
 export function useRefresh(
   methods: readonly MethodName[],
   concerns: (event: ReceivedEvent) => boolean,

@@ -51,7 +51,7 @@ export function SignedOutPage({ why, keepsLink, retry }: Extract<Access, { phase
   );
 }
 
-/** A link never replaces another user's token without a question. */
+/** A link never replaces another user's token without confirmation. */
 export function OtherUserPage({ current, offered, answer }: Extract<Access, { phase: "asking" }>) {
   return (
     <main className={styles.page}>

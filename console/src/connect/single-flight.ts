@@ -2,8 +2,8 @@ const batchMs = 200;
 const retryMs = { min: 1000, max: 30_000 };
 
 /**
- * Reads one at a time. Requests during a reading cause one more reading after it, so that the last result is never older
- * than the last request. A reading that fails is repeated, at growing intervals.
+ * Runs one read at a time. Requests during a read cause one more read after it, so that the last result is never older
+ * than the last request. A failed read is retried at increasing intervals.
  */
 export class SingleFlight {
   readonly #read: () => Promise<void>;
@@ -21,7 +21,7 @@ export class SingleFlight {
     return this.#running !== null;
   }
 
-  /** Resolves when no reading is left to do, or after one that failed. */
+  /** Resolves when no reads remain, or after one has failed. */
   request(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     this.#cancelTimer();
@@ -30,7 +30,7 @@ export class SingleFlight {
     return this.#running;
   }
 
-  /** Requests in quick succession cause one reading. */
+  /** Requests in quick succession cause a single read. */
   requestSoon(delayMs = batchMs): void {
     if (this.#isClosed) return;
     this.#timer ??= setTimeout(() => void this.request(), delayMs);

@@ -1,18 +1,18 @@
 import { readStored, writeStored } from "../ui/stored.ts";
 
 /**
- * The token of this tab. It is kept per tab, so that two users signed in side by side stay apart, and once more for
- * tabs that are opened later. The slot carries the path, because several gateways may share a host behind a proxy.
+ * This tab's token. It is stored per tab, so that two users can be signed in at the same time, and once more for tabs
+ * that are opened later. The storage key contains the path, because several gateways can share a host behind a proxy.
  */
 
 const slot = `skein.token:${location.pathname}`;
 
-/** A tab whose token has ended has none, even if another tab has signed in as someone else. */
+/** A tab whose token is no longer valid has none, even if another tab has signed in as a different user. */
 export function readToken(): string | null {
   return (readStored(slot, "tab") ?? readStored(slot)) || null;
 }
 
-/** Ties a token to this tab, so that a reload stays with its user after another tab has signed in as someone else. */
+/** Ties a token to this tab. A reload then stays with its user after another tab has signed in as a different user. */
 export function storeTabToken(token: string): void {
   writeStored(slot, token, "tab");
 }
@@ -22,7 +22,7 @@ export function storeToken(token: string): void {
   writeStored(slot, token);
 }
 
-/** Forgets a token. The one for new tabs stays if another tab has signed in as someone else since. */
+/** Deletes a token. The token for new tabs is kept if another tab has signed in as a different user since. */
 export function forgetToken(token: string): void {
   writeStored(slot, "", "tab");
   if (readStored(slot) === token) writeStored(slot, null);

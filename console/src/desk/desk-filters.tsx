@@ -15,7 +15,10 @@ const sorts = {
   name: "Name",
 } as const;
 
-/** The filter in the address, so that a reload and a shared link show the same sessions. An empty `user` is the unnamed one. */
+/**
+ * The filter in the URL, so that a reload or a shared link shows the same sessions. An empty `user` is the unnamed
+ * user.
+ */
 export function readFilter(query: URLSearchParams): DeskFilter {
   const [kind, agent, channel, state, text, sort] = ["kind", "agent", "channel", "state", "q", "sort"].map(
     (name) => query.get(name) || undefined,
@@ -37,7 +40,7 @@ function isOneOf<T extends string>(values: readonly T[], value: string | undefin
   return values.includes(value as T);
 }
 
-/** The fields of the filter, and how to change one without a new place in the history. `null`: does not filter. */
+/** The filter's fields, and a way to change one without adding a history entry. `null` does not filter. */
 function useFilterFields() {
   const [query, change] = useQueryFields();
   return {
@@ -85,7 +88,7 @@ interface FilterMenuProps {
   readonly onChange: (value: string | null) => void;
 }
 
-/** A menu with “any”. A chosen value stays in it although it is not among the options. */
+/** A menu with an “any” option. A selected value stays in the menu even if it is not among the options. */
 function FilterMenu({ label, value, options, onChange }: FilterMenuProps) {
   const chosen = value === null || Object.hasOwn(options, value) ? {} : { [`=${value}`]: value };
   const named = Object.entries(options).map(([each, name]) => [`=${each}`, name] as const);
@@ -121,7 +124,7 @@ export function DeskOrder() {
   );
 }
 
-/** Searches a moment after the last letter. */
+/** Searches shortly after the last keystroke. */
 function TextFilter({
   value,
   onChange,

@@ -36,7 +36,10 @@ export interface DeskView {
   readonly steady: Steady<unknown>;
 }
 
-/** The desk as lines that keep their places: the parts in order, each with its sessions and, if asked for, their approvals. */
+/**
+ * The desk as lines with stable positions: the groups in order, each with its sessions and, if requested, their
+ * approvals.
+ */
 export function useDeskLines(
   rows: readonly SessionRow[],
   approvals: readonly Approval[],

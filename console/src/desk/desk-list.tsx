@@ -12,7 +12,7 @@ import type { RowLine } from "./desk-lines.ts";
 import { useDeskLines } from "./desk-lines.ts";
 import styles from "./desk-list.module.css";
 
-/** The sessions at the side of every page. */
+/** The list of sessions at the side of every page. */
 export function DeskList() {
   const { rows, approvals, status, error, hasMore, desk } = useDesk();
   const { lines, steady } = useDeskLines(rows, approvals);
@@ -54,7 +54,7 @@ export function DeskList() {
   );
 }
 
-/** Reads the next page when the end of the rows comes near. After a failure it waits until the rows are read again. */
+/** Reads the next page when the end of the rows is near. After a failure, waits until the rows are read again. */
 export function useLoadMore(
   isWanted: boolean,
   last: number | undefined,
@@ -67,7 +67,7 @@ export function useLoadMore(
   }, [isNear, count]);
 }
 
-/** The session that the page is about. */
+/** The session that the page shows. */
 function useOpenId(): string | null {
   const { client } = useGateway();
   const [path] = useLocation();

@@ -15,7 +15,7 @@ import { DeskFilters, DeskOrder, readFilter } from "./desk-filters.tsx";
 import { useDeskLines } from "./desk-lines.ts";
 import { DeskTable } from "./desk-table.tsx";
 
-/** `/sessions?…`: all sessions by what they need, with filters, selection and bulk archiving. */
+/** `/sessions?…`: all sessions, grouped by what they need, with filters, selection and bulk archiving. */
 export default function DeskPage() {
   const [params] = useSearchParams();
   const query = params.toString();
@@ -98,7 +98,7 @@ function DeskRows({ desk, state, filter }: DeskRowsProps) {
   );
 }
 
-/** The frame's desk while nothing is filtered, otherwise one of its own. */
+/** Uses the frame's desk if nothing is filtered, otherwise a separate one. */
 function useFilteredDesk(filter: DeskFilter) {
   const { client, feed } = useGateway();
   const all = useDesk();
@@ -116,7 +116,7 @@ function useFilteredDesk(filter: DeskFilter) {
   return { desk, state: isOther ? unreadDesk : state };
 }
 
-/** Archives sessions, and can take the last step back. */
+/** Archives sessions and can undo the last action. */
 function useArchiving(onDone: (rows: readonly SessionRow[]) => Promise<void>) {
   const { client } = useGateway();
   const { forEach, isBusy, error, clearError } = useForEach<SessionRow>();

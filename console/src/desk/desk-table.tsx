@@ -29,7 +29,10 @@ interface DeskTableProps {
   readonly isFiltered: boolean;
 }
 
-/** Sessions and their questions in rows. One row takes the focus; arrows move it, Enter opens it, `x` selects it. */
+/**
+ * Sessions and their questions as rows. One row can have the focus. Arrow keys move it, Enter opens the row, and `x`
+ * selects it.
+ */
 export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTableProps) {
   const { status, error, hasMore } = state;
   const { lines, steady } = view;
@@ -42,7 +45,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
     estimateSize: rowHeight,
     getItemKey: (index) => lines[index]?.id ?? index,
     overscan: 12,
-    // The row that has the focus stays mounted, so that scrolling does not lose the focus.
+    // The focused row stays mounted so that scrolling does not lose the focus.
     rangeExtractor: (range: Range) => {
       const stop = indexOf(roving.stop);
       return [...new Set([...defaultRangeExtractor(range), ...(stop < 0 ? [] : [stop])])].sort(
@@ -54,7 +57,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
   useLoadMore(hasMore && error === null, list.range?.endIndex, lines.length, () => void desk.loadMore());
   const at = indexOf(roving.stop);
   const current = lines[at];
-  // The questions of a session follow its row.
+  // A session's questions follow its row.
   const asked = [current, lines[at + 1]].find((line) => line?.kind === "approval")?.id ?? null;
   useAnswerKeys(roving.list, asked);
   useKeys({ x: current?.kind === "row" ? () => selection.toggle(current.id) : null });
@@ -129,7 +132,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
   );
 }
 
-/** For the eye only: the cells of a row are clear by their own words. */
+/** Visual only. The text of the cells is clear without it. */
 function ColumnNames() {
   return (
     <div className={`${styles.row} ${styles.columns}`} aria-hidden>
@@ -144,7 +147,7 @@ function ColumnNames() {
   );
 }
 
-/** The rows stay, but may be out of date. While the gateway is offline, the page says so elsewhere. */
+/** The rows stay but might be outdated. While the gateway is offline, another part of the page shows this. */
 function ReadError({ error, onRetry }: { readonly error: string | null; readonly onRetry: () => void }) {
   const connection = useConnectionState();
   if (error === null || connection !== "open") return null;

@@ -12,7 +12,7 @@ export type Member = Family["nodes"][number];
 export type Span = Family["spans"][number];
 export type Edge = Family["edges"][number];
 
-/** The family of a session, read again soon after an event of one of its members. */
+/** A session's family, read again shortly after an event from one of its members. */
 export function useFamily(place: SessionPlace) {
   const { client } = useGateway();
   const family = useCall("sessions.family", place, { keepsPrevious: true, staleMs: 0 });
@@ -24,7 +24,7 @@ export function useFamily(place: SessionPlace) {
   }, [client, family.data, place]);
   useRefresh(
     ["sessions.family"],
-    // A child, a fork or a partner is not known before it is read.
+    // A child, a fork or a partner is unknown until it is read.
     ({ event, payload }) =>
       event === "session.created" ||
       event === "run.queued" ||
@@ -33,7 +33,7 @@ export function useFamily(place: SessionPlace) {
   return family;
 }
 
-/** The runs of a user that wait for an approval, and the keys of their sessions. */
+/** A user's runs that are waiting for approval, and the keys of their sessions. */
 export function useNeedsYou({ userId }: SessionPlace): ReadonlySet<string> {
   const { client } = useGateway();
   const { approvals } = useDesk();
@@ -130,7 +130,7 @@ export const edgeNames: Record<Edge["kind"], string> = {
   fork: "Fork",
 };
 
-/** Where an edge leads: to the entry that arrived, otherwise to the one that caused it. */
+/** The target of an edge: the entry that arrived or, if there is none, the one that caused it. */
 export function edgePath({ fromKey, fromEntryId, toKey, toEntryId }: Edge, { userId }: SessionPlace): string {
   const user = userParam({ userId });
   if (toEntryId === undefined && fromEntryId !== undefined) {

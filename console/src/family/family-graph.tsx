@@ -41,7 +41,7 @@ const nodeTypes = { member: MemberBox };
 const edgeTypes = { thread: ThreadLink };
 const rowHeight = 48;
 const columnWidth = 320;
-// Messages are written at the left of the boxes.
+// Messages are drawn to the left of the boxes.
 const fitViewOptions = {
   minZoom: 0.6,
   maxZoom: 1,
@@ -49,7 +49,9 @@ const fitViewOptions = {
 } as const;
 const boxSize = { width: 224, height: 32 };
 
-/** The family as a tree from left to right. Messages between sessions are arcs at the left, with their number. */
+/**
+ * The family as a tree from left to right. Messages between sessions are arcs on the left, labeled with their number.
+ */
 export default function FamilyGraph({
   family,
   place,
@@ -64,7 +66,7 @@ export default function FamilyGraph({
   const [flow, setFlow] = useState<ReactFlowInstance<MemberNode, ThreadEdge> | null>(null);
   const count = nodes.length;
   useEffect(() => {
-    // A new member may be out of sight.
+    // A new member might be outside the visible area.
     if (count > 0) void flow?.fitView(fitViewOptions);
   }, [flow, count]);
   return (
@@ -142,7 +144,7 @@ function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
 
 function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<string>): MemberNode[] {
   const tones = findTones(family, needsYou);
-  // Members are in the order of a depth-first walk, so the last one at each depth is the parent of the next.
+  // Members are in depth-first order, so the last one at each depth is the parent of the next.
   const root: Branch = { member: null, children: [] };
   const path: Branch[] = [root];
   for (const { member, depth } of orderMembers(family)) {
@@ -166,7 +168,9 @@ function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<st
   });
 }
 
-/** An arrow from each session to those that it spawned, and one for all messages between two others. */
+/**
+ * An arrow from each session to the sessions it spawned, and one arrow for all messages between any other two sessions.
+ */
 function findEdges(family: Family, place: SessionPlace): ThreadEdge[] {
   const threads = new Map(family.nodes.map(({ key, sessionId }) => [key, threadOf(sessionId)]));
   const known = family.edges.filter(

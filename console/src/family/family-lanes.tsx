@@ -6,7 +6,7 @@ import { useFamily, useNeedsYou } from "./family-data.ts";
 import styles from "./family-lanes.module.css";
 import { LanesView } from "./lanes-view.tsx";
 
-/** The lanes for the side of a transcript, up to 320 px wide. */
+/** The lanes next to a transcript, up to 320 px wide. */
 export default function FamilyLanes({ place }: { readonly place: SessionPlace }) {
   const { data: family, error } = useFamily(place);
   const needsYou = useNeedsYou(place);

@@ -18,7 +18,7 @@ const tabs = [
   ["table", "Table"],
 ] as const;
 
-/** `/s/<key>/family?user=&tab=lanes|graph|table`: a session with everything that it spawned, forked or wrote to. */
+/** `/s/<key>/family?user=&tab=lanes|graph|table`: a session and all sessions that it spawned, forked or wrote to. */
 export default function FamilyPage() {
   const place = useRoutePlace();
   const [query, change] = useQueryFields();

@@ -23,7 +23,7 @@ interface Sorting {
   readonly isDown: boolean;
 }
 
-/** The same as the lanes, as tables: sessions, runs, and what went between sessions. */
+/** The same data as the lanes in tables: sessions, runs, and messages between sessions. */
 export function FamilyTable({
   family,
   place,

@@ -2,7 +2,7 @@ import type { EdgeMark, Lane, Mark, SpanMark } from "./lanes.ts";
 import { factsOf } from "./lanes.ts";
 import styles from "./lanes-view.module.css";
 
-/** The marks in the lanes. All coordinates are pixels of the visible part. */
+/** The marks in the lanes. All coordinates are in pixels, relative to the visible area. */
 
 interface MarkHandlers {
   readonly focusedId: string | null;
@@ -109,7 +109,7 @@ export function EdgeShape({
   readonly x: number;
   readonly fromY: number;
   readonly toY: number;
-  /** The lanes that it passes under. */
+  /** The lanes that the arrow passes under. */
   readonly crossed: readonly number[];
 }) {
   const down = Math.sign(toY - fromY);
@@ -133,7 +133,7 @@ export function EdgeShape({
   );
 }
 
-/** Closed for what starts or ends a session, open for what is said. */
+/** Returns a closed tip for edges that start or end a session and an open one for messages. */
 function tipPath(kind: EdgeMark["edge"], x: number, base: number, tip: number): string {
   if (kind === "send" || kind === "reply")
     return `M${x} ${base}V${tip}M${x - 4} ${base}L${x} ${tip}L${x + 4} ${base}`;

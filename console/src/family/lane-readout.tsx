@@ -16,7 +16,9 @@ const tones = [
   ["failed", "failed"],
 ] as const;
 
-/** The line under the lanes: what the pointer or the focus is on, otherwise what the marks mean. */
+/**
+ * The line below the lanes. Describes the mark under the pointer or the focus. If there is none, explains the marks.
+ */
 export function LaneReadout({
   mark,
   isCompact,

@@ -2,7 +2,7 @@ import { duration } from "../ui/time.ts";
 import styles from "./lanes-axis.module.css";
 import type { Stretch, TimeScale } from "./time-scale.ts";
 
-/** The times above the lanes, and the folds: a press opens or closes one. */
+/** The times above the lanes, and the folds. Pressing a fold opens or closes it. */
 export function LanesAxis({
   title,
   scale,

@@ -22,7 +22,7 @@ import { useDrag, useSize, useViewport } from "./use-viewport.ts";
 interface LanesViewProps {
   readonly family: Family;
   readonly place: SessionPlace;
-  /** The runs that wait for an approval, and the keys of their sessions. */
+  /** The runs that are waiting for approval, and the keys of their sessions. */
   readonly needsYou: ReadonlySet<string>;
   readonly isCompact?: boolean;
 }
@@ -30,7 +30,7 @@ interface LanesViewProps {
 const namesWidth = 216;
 const none: ReadonlySet<number> = new Set();
 
-/** Every session of a family as a lane, its runs as spans, and what went between sessions as arrows. */
+/** Every session in a family as a lane, its runs as spans, and messages between sessions as arrows. */
 export function LanesView({ family, place, needsYou, isCompact = false }: LanesViewProps) {
   const view = useRef<HTMLDivElement>(null);
   const plot = useRef<HTMLDivElement>(null);
@@ -41,7 +41,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
   const now = useNow(hasOpenRuns(family));
   const layout = useMemo(() => layOutLanes(family, needsYou, now, place), [family, needsYou, now, place]);
   const steady = useSteady(layout.lanes);
-  // A new lane goes to the end instead of between others.
+  // A new lane is added at the end rather than between others.
   const lanes = useMemo(() => [...steady.items, ...steady.fresh], [steady.items, steady.fresh]);
   const laneHeight = isNarrow ? 44 : roomyHeight(available, lanes.length);
   const threadY = isNarrow ? 31 : laneHeight / 2;
@@ -280,7 +280,7 @@ const LaneName = memo(function LaneName({
   );
 });
 
-/** A few lanes take more room than many. */
+/** If there are only a few lanes, each one is taller. */
 function roomyHeight(available: number, count: number): number {
   return Math.min(56, Math.max(36, Math.floor((available - 80) / Math.max(1, count) / 4) * 4));
 }

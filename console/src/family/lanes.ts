@@ -8,16 +8,16 @@ import type { Edge, Family, Span, Tone } from "./family-data.ts";
 import { edgeNames, edgePath, findTones, orderMembers, toneNames, toneOf } from "./family-data.ts";
 import type { Interval } from "./time-scale.ts";
 
-/** A session as a lane: its thread from the first to the last time that something happened. */
+/** A session as a lane. Its thread extends from its first to its last activity. */
 export interface Lane {
-  /** The key of the session. */
+  /** The session's key. */
   readonly id: string;
   readonly name: string;
   readonly depth: number;
   readonly thread: number;
   readonly from: number;
   readonly to: number;
-  /** Of its most urgent open run, otherwise of its latest. */
+  /** The state of its most urgent open run or, if none is open, of its latest run. */
   readonly tone: Tone | null;
   readonly href: string;
 }
@@ -25,7 +25,7 @@ export interface Lane {
 interface MarkText {
   readonly id: string;
   readonly href: string;
-  /** What it is, for the readout and for screen readers. */
+  /** A description for the readout and for screen readers. */
   readonly title: string;
   readonly preview: string;
 }
@@ -35,11 +35,11 @@ export interface SpanMark extends MarkText {
   readonly key: string;
   readonly tone: Tone;
   readonly queuedAt: number;
-  /** Absent while it is queued. */
+  /** Absent while the run is queued. */
   readonly from: number | null;
   readonly to: number;
   readonly isOpen: boolean;
-  /** Nothing in the family caused it: a person, a schedule or a program did. */
+  /** `true` if nothing in the family caused the run. It came from a person, a schedule or a program. */
   readonly isFromOutside: boolean;
 }
 
@@ -53,7 +53,10 @@ export interface EdgeMark extends MarkText {
 
 export type Mark = SpanMark | EdgeMark;
 
-/** When it was and how long it took. Not part of the layout, because formatting thousands of dates takes a while. */
+/**
+ * Formats when a run took place and how long it took. Not part of the layout, because formatting thousands of dates
+ * takes time.
+ */
 export function factsOf(mark: Mark): string {
   if (mark.kind === "edge") return fullTime(mark.at);
   return `${fullTime(mark.queuedAt)}, ${duration(mark.to - (mark.from ?? mark.queuedAt))}`;
@@ -169,7 +172,7 @@ function findLanes(
   });
 }
 
-/** A run that waits is idle between its start and now; one that works or has ended is busy throughout. */
+/** A waiting run is idle between its start and now. A run that is working or has ended is busy throughout. */
 function findBusy(
   family: Family,
   spans: readonly SpanMark[],
@@ -189,7 +192,7 @@ function findBusy(
   return busy;
 }
 
-/** The end of a running span in growing steps, so that the scale does not move with every second. */
+/** Extends a running span in increasing steps so that the scale does not move every second. */
 function roundUp(from: number, now: number): number {
   const passed = Math.max(1000, now - from);
   return from + 1000 * 1.4 ** Math.ceil(Math.log(passed / 1000) / Math.log(1.4) + 1e-9);

@@ -3,7 +3,7 @@ import type { EdgeMark, Lane, Lanes } from "./lanes.ts";
 interface LaneRow {
   readonly lane: Lane;
   readonly index: number;
-  /** Of its thread. */
+  /** The vertical position of its thread. */
   readonly y: number;
 }
 
@@ -19,7 +19,7 @@ interface PlacedEdge {
 const slotWidth = 8;
 const slots = [0, 1, -1, 2, -2, 3, -3].map((slot) => slot * slotWidth);
 
-/** Gives arrows that would lie on each other a place next to each other, and weaves them over and under the threads between. */
+/** Places arrows that would overlap side by side and routes them over and under the threads between their ends. */
 export function placeEdges(
   edges: readonly EdgeMark[],
   rows: ReadonlyMap<string, LaneRow>,
@@ -55,7 +55,7 @@ interface MarkPlace {
   readonly at: number;
 }
 
-/** All marks by lane and time, for the arrow keys. An arrow belongs to the lane where it arrives. */
+/** All marks by lane and time, for the arrow keys. An arrow belongs to the lane at its end. */
 export function orderMarks(
   { spans, edges }: Lanes,
   rows: ReadonlyMap<string, LaneRow>,

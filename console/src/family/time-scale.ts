@@ -1,14 +1,14 @@
-/** Time as pixels, with idle time folded to a mark of fixed width. */
+/** Maps time to pixels. Idle time is folded into a mark of fixed width. */
 
 export interface Interval {
   readonly from: number;
   readonly to: number;
 }
 
-/** A stretch of time in which something happened, or the idle time between two of them. */
+/** A period of activity, or the idle time between two of them. */
 export interface Stretch extends Interval {
   readonly isFold: boolean;
-  /** How much happened; a busy second gets more room than a quiet one. */
+  /** The amount of activity. A busy second gets more space than a quiet one. */
   readonly count: number;
 }
 
@@ -20,7 +20,7 @@ interface Piece extends Stretch {
 interface Tick {
   readonly x: number;
   readonly text: string;
-  /** The first tick after a fold or at the beginning. */
+  /** Whether this is the first tick, at the beginning or after a fold. */
   readonly isStart: boolean;
 }
 
@@ -32,7 +32,7 @@ const maxCrowdWidth = 360;
 const minFoldMs = 1500;
 const minTickWidth = 92;
 
-/** Splits time into busy stretches and folds. An idle time is folded if it is long against the busy time. */
+/** Splits time into active periods and folds. Idle time is folded if it is long compared with the active time. */
 export function splitTime(busy: readonly Interval[], unfolded: ReadonlySet<number>): readonly Stretch[] {
   const sorted = [...busy].sort((a, b) => a.from - b.from);
   const merged: { from: number; to: number; count: number }[] = [];
@@ -46,7 +46,7 @@ export function splitTime(busy: readonly Interval[], unfolded: ReadonlySet<numbe
     }
   }
   const busyMs = merged.reduce((sum, { from, to }) => sum + to - from, 0);
-  // In powers of two, so that folds do not open and close while time passes.
+  // In powers of two, so that folds do not open and close as time passes.
   const threshold = Math.max(minFoldMs, 2 ** Math.round(Math.log2(Math.max(1, busyMs * 0.12))));
   const stretches: Stretch[] = [];
   for (const { from, to, count } of merged) {
@@ -66,7 +66,7 @@ export class TimeScale {
   readonly pieces: readonly Piece[];
   readonly width: number;
 
-  /** At zoom 1 everything fits into `width`, unless there are too many stretches to tell apart. */
+  /** At zoom 1, everything fits in `width` unless there are too many periods to distinguish. */
   constructor(stretches: readonly Stretch[], width: number, zoom: number) {
     const fit = fitInto(stretches, width);
     let x = 0;
@@ -98,7 +98,7 @@ export class TimeScale {
     return this.pieces.some((piece) => piece.isFold && x >= piece.x && x <= piece.x + piece.width);
   }
 
-  /** The clock time at the start of each stretch, and the time since then, between two places. */
+  /** The clock time at the start of each period, and the elapsed time since then, between two positions. */
   ticks(from: number, to: number): readonly Tick[] {
     return this.pieces
       .filter(({ isFold, x, width }) => !isFold && x + width > from && x < to)
@@ -122,7 +122,7 @@ export class TimeScale {
 
 interface Fit {
   readonly pxPerMs: number;
-  /** How far busy stretches get the room that their marks want, from 0 to 1. */
+  /** The share of the space requested for their marks that active periods get, from 0 to 1. */
   readonly crowding: number;
 }
 
@@ -132,14 +132,14 @@ function widthOf({ from, to, isFold, count }: Stretch, { pxPerMs, crowding }: Fi
   return Math.max(minStretchWidth, crowd, (to - from) * pxPerMs) + 2 * padding;
 }
 
-/** Room for the marks first, then what is left by duration. */
+/** Allocates space for the marks first and then divides the rest by duration. */
 function fitInto(stretches: readonly Stretch[], width: number): Fit {
   const total = (fit: Fit) => stretches.reduce((sum, stretch) => sum + widthOf(stretch, fit), 0);
   const crowding = findMax(1, (each) => total({ pxPerMs: 0, crowding: each }) <= width);
   return { crowding, pxPerMs: findMax(width, (pxPerMs) => total({ pxPerMs, crowding }) <= width) };
 }
 
-/** The largest value up to `max` for which it fits; 0 if none does. */
+/** Returns the largest value up to `max` that fits, or 0 if none does. */
 function findMax(max: number, fits: (value: number) => boolean): number {
   if (fits(max)) return max;
   let low = 0;
@@ -174,7 +174,7 @@ function clockText(at: number): string {
     : dayAndClock.format(at);
 }
 
-/** 200 ms, 1.5 s, 4 min, 2 h 30: exact, because ticks are at round times. */
+/** Formats 200 ms, 1.5 s, 4 min, 2 h 30. The values are exact because ticks are at round times. */
 function passedText(ms: number): string {
   if (ms < 1000) return `${ms} ms`;
   if (ms < 60_000) return `${ms / 1000} s`;

@@ -8,7 +8,7 @@ const dragThreshold = 4;
 
 interface View {
   readonly zoom: number;
-  /** The first visible pixel; `end` follows what happens now. */
+  /** The first visible pixel. `end` follows the current time. */
   readonly left: number | "end";
 }
 
@@ -19,11 +19,11 @@ interface Viewport {
   zoomBy(factor: number, x?: number): void;
   panBy(pixels: number): void;
   showAll(): void;
-  /** Moves a point of time into view, unless it is there. */
+  /** Scrolls a point in time into view unless it is already visible. */
   reveal(at: number): void;
 }
 
-/** The visible part of a time scale, moved by wheel, drag and calls. */
+/** The visible part of a time scale. It can be moved with the wheel, by dragging, and by calls. */
 export function useViewport(
   plot: RefObject<HTMLElement | null>,
   stretches: readonly Stretch[],
@@ -39,7 +39,7 @@ export function useViewport(
   const { left, limit: maxLeft } = place(view, scale);
   const clamp = (next: number, limit: number) => (next >= limit - 1 ? "end" : Math.max(0, next));
 
-  // Several moves can arrive before the next render, so each continues the one before it.
+  // Several moves can arrive before the next render, so each one continues from the previous one.
   const panBy = (pixels: number) =>
     setView((before) => {
       const from = place(before);
@@ -73,7 +73,7 @@ export function useViewport(
   });
   useEffect(() => {
     const target = plot.current;
-    // React's own wheel listeners are passive and could not keep the page from zooming.
+    // React's own wheel listeners are passive and cannot prevent the page from zooming.
     target?.addEventListener("wheel", onWheel, { passive: false });
     return () => target?.removeEventListener("wheel", onWheel);
   }, [plot]);
@@ -81,7 +81,7 @@ export function useViewport(
   return { scale, left, zoom, zoomBy, panBy, showAll: () => setView({ zoom: 1, left: "end" }), reveal };
 }
 
-/** Drags the time axis. A press that moved is no click on what is under it. */
+/** Drags the time axis. If the pointer moved, the press is not treated as a click. */
 export function useDrag(panBy: (pixels: number) => void) {
   const drag = useRef<{ x: number; hasMoved: boolean } | null>(null);
   return {
@@ -111,7 +111,7 @@ export function useDrag(panBy: (pixels: number) => void) {
   };
 }
 
-/** The size of an element, kept up to date; 0 until it is known. */
+/** An element's current size, or 0 until it is known. */
 export function useSize(element: RefObject<Element | null>): {
   readonly width: number;
   readonly height: number;

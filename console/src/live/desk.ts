@@ -12,9 +12,9 @@ export type Approval = Result<"approvals.list">["approvals"][number];
 
 export interface DeskState {
   readonly status: "loading" | "ready" | "failed";
-  /** Why the last reading failed. The rows are those of the reading before. */
+  /** Why the last read failed. The rows are those from the previous read. */
   readonly error: string | null;
-  /** Most recently active first. */
+  /** In order of activity, most recent first. */
   readonly rows: readonly SessionRow[];
   readonly total: number;
   readonly hasMore: boolean;
@@ -30,13 +30,13 @@ export const unreadDesk: DeskState = {
   approvals: [],
 };
 
-/** Which sessions a desk holds; absent fields do not filter. An empty `userId` is the unnamed user. */
+/** Which sessions a desk contains. Absent fields do not filter. An empty `userId` is the unnamed user. */
 export type DeskFilter = Pick<
   Params<"sessions.list">,
   "kinds" | "agentId" | "channels" | "states" | "search" | "archived" | "userId" | "sort"
 >;
 
-/** In which part of the desk a session belongs. */
+/** Returns the group on the desk that a session belongs to. */
 export type DeskPart = "needs-you" | "working" | "done";
 
 const pageSize = 500;
@@ -44,7 +44,10 @@ const maxPageSize = 1000;
 const maxKeys = 100;
 const maxApprovals = 500;
 
-/** The sessions that the token may see, kept up to date by events. An event names a session; its row is read again, many at once. */
+/**
+ * The sessions that the token is allowed to see, kept up to date by events. An event names a session, and its row is
+ * read again, in batches.
+ */
 export class Desk {
   readonly #client: SkeinClient;
   readonly #filter: DeskFilter;
@@ -54,7 +57,7 @@ export class Desk {
   readonly #changed = new Map<string, SessionPlace>();
   readonly #listeners = new Set<() => void>();
   readonly #stop: () => void;
-  /** One at a time, so that no result is older than the one before it. */
+  /** One at a time, so that no result is older than the previous one. */
   readonly #reads = new SingleFlight(() => this.#read());
   #wanted = { all: true, approvals: false, more: false };
   #cursor: string | undefined;
@@ -82,7 +85,7 @@ export class Desk {
     this.#reads.close();
   }
 
-  /** Reads again as many rows as there are. */
+  /** Reads the currently loaded number of rows again. */
   reload(): Promise<void> {
     this.#wanted.all = true;
     return this.#reads.request();
@@ -158,7 +161,7 @@ export class Desk {
     });
   }
 
-  /** Only the first page has a total, because counting takes longer the more sessions there are. */
+  /** Only the first page has a total, because counting takes longer as the number of sessions grows. */
   #setPage({ nextCursor }: Result<"sessions.list">, total = this.#state.total): void {
     this.#cursor = nextCursor;
     this.#publish({ status: "ready", total, hasMore: nextCursor !== undefined });
@@ -190,7 +193,7 @@ export class Desk {
     this.#reads.requestSoon();
   }
 
-  /** An approval comes with its path from the root, which the event does not have. */
+  /** A read approval includes its path from the root, which the event lacks. */
   async #readApprovals(): Promise<void> {
     this.#approvals = await this.#listApprovals();
     this.#publish();
@@ -202,7 +205,7 @@ export class Desk {
     return (await this.#client.call("approvals.list", { limit: maxApprovals, ...users })).approvals;
   }
 
-  /** A session that waits for an approval belongs at the top, although its page may not be loaded yet. */
+  /** A session that is waiting for approval belongs at the top, even if its page has not been loaded yet. */
   #readMissing(): void {
     for (const approval of this.#approvals) {
       const place = placeOf(approval);
@@ -222,7 +225,7 @@ export class Desk {
           keys: batch.map(({ key }) => key),
           ...userParam({ userId }),
         });
-        // A session that the filter no longer admits, or that was archived, is not among them.
+        // Sessions that no longer match the filter or were archived are not included.
         for (const place of batch) this.#rows.delete(this.#idOf(place));
         for (const row of sessions) this.#rows.set(idOf(row), row);
       }
@@ -247,14 +250,14 @@ export class Desk {
   }
 }
 
-/** A row that is there already is newer than its page: it was read after an event. */
+/** A row that already exists is newer than the page, because it was read after an event. */
 function addRows(rows: Map<string, SessionRow>, page: readonly SessionRow[]): void {
   for (const row of page) if (!rows.has(idOf(row))) rows.set(idOf(row), row);
 }
 
 type Order = (a: SessionRow, b: SessionRow) => number;
 
-/** The orders of `sessions.list`, for rows that events bring between two pages. */
+/** The sort orders of `sessions.list`, for rows that events add between two pages. */
 const orders: Record<NonNullable<DeskFilter["sort"]>, Order> = {
   updated: (a, b) => b.updatedAt - a.updatedAt,
   created: (a, b) => (b.sessionId < a.sessionId ? -1 : 1),
@@ -264,7 +267,7 @@ const orders: Record<NonNullable<DeskFilter["sort"]>, Order> = {
 };
 
 export function partOf(row: SessionRow, waiting: ReadonlySet<string>): DeskPart {
-  // Approvals arrive by events, before the row is read again.
+  // Approvals arrive as events before the row is read again.
   if (waiting.has(idOf(row)) || row.state === "needs_you") return "needs-you";
   return row.state === "working" ? "working" : "done";
 }

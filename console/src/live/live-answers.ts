@@ -1,14 +1,14 @@
 import type { ReceivedEvent } from "skein/client";
 
-/** An answer while it is written. Its entry replaces it. */
+/** An answer that is being written. Its entry replaces it. */
 export interface LiveAnswer {
   readonly runId: string;
-  /** `waiting`: for an approval or another run. */
+  /** `waiting` means waiting for an approval or another run. */
   readonly state: "running" | "waiting";
-  /** `false`: another process writes it, and sends no events here. */
+  /** `false` if another process writes the answer and sends no events here. */
   readonly isStreaming: boolean;
   readonly text: string;
-  /** How much of the beginning is not here, because it is too long. */
+  /** The number of characters missing at the beginning of an answer that is too long. */
   readonly textOffset: number;
   readonly thinking: string;
   readonly thinkingOffset: number;
@@ -29,7 +29,10 @@ function withoutText(answer: LiveAnswer): LiveAnswer {
   return { ...answer, ...noText, tools: answer.tools };
 }
 
-/** Live answers after an event: a piece of text, a tool call, a new attempt, or the entry that replaces the answer. */
+/**
+ * Returns the live answers after an event: a piece of text, a tool call, a new attempt, or the entry that replaces the
+ * answer.
+ */
 export function withLiveEvent(live: readonly LiveAnswer[], event: ReceivedEvent): readonly LiveAnswer[] {
   switch (event.event) {
     case "run.delta":
@@ -39,7 +42,7 @@ export function withLiveEvent(live: readonly LiveAnswer[], event: ReceivedEvent)
     case "run.retry":
       return withChange(live, event.payload.runId, (answer) => ({ ...answer, ...noText }));
     case "entry.appended": {
-      // The event does not name the run. A session writes one answer at a time.
+      // The event does not name the run, but a session writes only one answer at a time.
       const { entry } = event.payload;
       const isAnswer = entry.type === "message" && entry.message.role === "assistant";
       return isAnswer && live.length > 0 ? live.map(withoutText) : live;
@@ -69,7 +72,10 @@ function withChange(
   return live.map((answer) => (answer.runId === runId ? change(answer) : answer));
 }
 
-/** A piece that is there already is a repetition. One behind a hole is dropped: the entry brings the whole text. */
+/**
+ * A piece that has already arrived is ignored. A piece after a gap is dropped, because the entry will contain the whole
+ * text.
+ */
 function withDelta(
   live: readonly LiveAnswer[],
   { runId, kind, delta, offset }: EventOf<"run.delta">["payload"],

@@ -15,23 +15,23 @@ interface SessionReference {
 }
 
 export interface SessionNames {
-  /** What people call a session, also one that the desk has not loaded. */
+  /** Returns a session's display name, even if the desk has not loaded the session. */
   nameOf(session: SessionReference): string;
-  /** The same with its user, for a token that sees those of several. */
+  /** Returns the same name with its user, for a token that covers several users. */
   fullNameOf(session: SessionReference): string;
-  /** What its thread color is made from. */
+  /** Returns the value from which the thread color is derived. */
   idOf(session: SessionReference): string;
 }
 
 const none: readonly SessionReference[] = [];
 const maxKeys = 100;
 
-/** Names of sessions. Those of `shown` that the desk does not have, such as archived ones, are read once. */
+/** Session names. Sessions in `shown` that the desk does not have, such as archived ones, are read once. */
 export function useSessionNames(shown: readonly SessionReference[] = none): SessionNames {
   const { client } = useGateway();
   const { rows, status, desk } = useDesk();
   const others = useOtherRows(status === "ready" ? shown.filter((each) => desk.rowOf(each) === null) : none);
-  // `rows` is a dependency because the desk has other rows whenever its list is another one.
+  // `rows` is a dependency because the desk has different rows whenever its list changes.
   return useMemo(() => {
     const find = (session: SessionReference) =>
       desk.rowOf(session) ?? others.get(referenceId(client, session));

@@ -3,7 +3,7 @@ import { oneLine } from "../ui/plain-text.ts";
 
 export type SessionRow = Result<"sessions.list">["sessions"][number];
 
-/** What people call it: the name or label, otherwise the key without `agent:`. */
+/** Returns a session's display name: its name or label, otherwise its key without `agent:`. */
 export function rowName({
   displayName,
   label,
@@ -12,7 +12,7 @@ export function rowName({
   return oneLine(displayName ?? label ?? shortKey(key), 100);
 }
 
-/** With its user, for a token that sees those of several: keys and labels are unique only for one user. */
+/** Returns the name with its user, for a token that covers several users. Keys and labels are unique only per user. */
 export function fullName(
   { hello }: SkeinClient,
   row: Pick<SessionRow, "displayName" | "label" | "key"> & { readonly userId?: string | undefined },
@@ -21,7 +21,7 @@ export function fullName(
   return hello.allUsers && userId !== undefined ? `${rowName(row)} · ${oneLine(userId, 40)}` : rowName(row);
 }
 
-/** Generated IDs are cut to their last six digits, which tell sessions of the same time apart. */
+/** Generated IDs are shortened to their last six digits, which distinguish sessions created at the same time. */
 function shortKey(key: string): string {
   return key
     .replace(/^agent:/, "")

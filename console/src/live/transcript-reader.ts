@@ -19,9 +19,9 @@ import {
 export interface TranscriptPlace {
   readonly key: string;
   readonly userId?: string;
-  /** Another branch, by its last entry. The session's own leaf is not moved. */
+  /** The last entry of the branch to show if it is not the active one. The session's own leaf does not move. */
   readonly leafId?: string;
-  /** The entry that the page opens at. */
+  /** The entry at which the page opens. */
   readonly around?: string;
 }
 
@@ -30,17 +30,17 @@ type Range = { readonly limit?: number } & (
   | { readonly after?: string }
   | { readonly around?: string }
 );
-/** A page, and how it is combined with the pages that are loaded. */
+/** A page and how to combine it with the loaded pages. */
 interface Reading {
   readonly page: EntriesPage;
   readonly join: typeof withLastPage;
 }
 
 const pageSize = 200;
-/** How often a run in another process is read, which sends no events here and stores its text once a second. */
+/** How often to read a run in another process, which sends no events here and stores its text once a second. */
 const elsewhereMs = 2000;
 
-/** Reads one session and keeps it up to date by its events. */
+/** Reads one session and keeps it up to date with its events. */
 export class TranscriptReader {
   readonly #client: SkeinClient;
   readonly #place: TranscriptPlace;
@@ -52,7 +52,7 @@ export class TranscriptReader {
   #isClosed = false;
   #flushTimer: ReturnType<typeof setTimeout> | null = null;
   #deltas: ReceivedEvent[] = [];
-  /** The events since the reading began: they may be newer than its result, and are applied to it again. */
+  /** The events since the read began. They might be newer than its result and are applied to it again. */
   #since: ReceivedEvent[] = [];
   readonly #loads = new Map<"before" | "after" | "end", Promise<void>>();
 
@@ -100,7 +100,7 @@ export class TranscriptReader {
     }
   }
 
-  /** Loads the last page in place of the pages further up. */
+  /** Loads the last page and discards the earlier pages. */
   readonly goToEnd = (): Promise<void> => {
     if (!this.#state.hasLater) return Promise.resolve();
     return this.#once("end", async () => {
@@ -109,7 +109,7 @@ export class TranscriptReader {
     });
   };
 
-  /** Reads again what could not be read. */
+  /** Reads again after a failure. */
   readonly retry = (): void => {
     this.#set({ ...this.#state, loadError: null });
     void this.#reads.request();
@@ -125,7 +125,7 @@ export class TranscriptReader {
     });
   }
 
-  /** At most one loading of a kind at a time. It never rejects. */
+  /** Allows at most one load of each kind at a time. Never rejects. */
   #once(kind: "before" | "after" | "end", load: () => Promise<void>): Promise<void> {
     const running = this.#loads.get(kind);
     if (running !== undefined) return running;
@@ -141,12 +141,12 @@ export class TranscriptReader {
     return loading;
   }
 
-  /** Receives events until the stream ends. A subscription that was refused is made again later. */
+  /** Receives events until the stream ends. A rejected subscription is retried later. */
   async #follow(): Promise<void> {
     const { key, userId } = this.#place;
     const stream = this.#client.events({ keys: [key], ...userParam({ userId }) });
     this.#stream = stream;
-    // Reading starts once no later event can be missed. What happened before has no event.
+    // Reading starts once no later event can be missed. There are no events for earlier changes.
     void stream.ready
       .catch(() => undefined)
       .then(() => {
@@ -156,7 +156,7 @@ export class TranscriptReader {
     try {
       for await (const event of stream) this.#receive(event);
     } catch (error) {
-      // The client reports the end of the whole connection by its state.
+      // The client's state shows when the whole connection has ended.
       if (this.#isClosed || this.#client.state === "closed") return;
       this.#publish({ ...this.#state, error: errorText(error) });
       throw error;
@@ -167,13 +167,13 @@ export class TranscriptReader {
     if (this.#reads.isRunning) this.#since.push(event);
     if (event.event === "run.delta") {
       this.#deltas.push(event);
-      // On a timer, because frames stop while the tab is hidden.
+      // Uses a timer, because animation frames stop while the tab is hidden.
       this.#flushTimer ??= setTimeout(() => this.#flush(), document.hidden ? 250 : 32);
       return;
     }
     this.#flush();
     if (event.event === "gap") void this.#reads.request();
-    // Before the first reading there is nothing that an event could change.
+    // Before the first read, there is nothing that an event could change.
     if (this.#state.status !== "loading") this.#set(withEvent(this.#state, event));
   }
 
@@ -192,7 +192,7 @@ export class TranscriptReader {
     const { key, userId } = this.#place;
     try {
       const reading = stale === "live" ? null : await this.#readPages(stale);
-      // After the pages: no live text is then older than an answer in them.
+      // Read after the pages, so that no live text is older than an answer in them.
       const live = await this.#client.call("chat.live", {
         sessionKey: key,
         ...userParam({ userId }),
@@ -209,14 +209,14 @@ export class TranscriptReader {
 
   #fail(error: unknown, stale: "live" | "end" | "all"): void {
     const { status, branchLeafId, hasLater } = this.#state;
-    // An entry that is shown is gone; the session may still be there.
+    // An entry on the page no longer exists, but the session might.
     if (isNotFound(error) && status === "ready" && (branchLeafId !== null || hasLater))
       return this.#set(markStale({ ...this.#state, branchLeafId: null, hasLater: false }, "end"));
     const isBranch = this.#place.leafId !== undefined || this.#place.around !== undefined;
     if (isNotFound(error) && !(isBranch && status === "loading"))
       return this.#set({ ...this.#state, status: "missing", error: errorText(error), live: [], pending: [] });
     const failed = status === "loading" ? "failed" : status;
-    // Set without a request: the next attempt waits.
+    // Set without a request. The next attempt waits.
     this.#publish({ ...markStale(this.#state, stale), status: failed, error: errorText(error) });
     if (!isNotFound(error)) throw error;
   }
@@ -232,12 +232,12 @@ export class TranscriptReader {
       return { page, join: replacedBy };
     }
     if (stale === "all") return this.#readRange(first.id, last.id);
-    // The pages in between are not loaded; only the branch and its end may have changed.
+    // The pages in between are not loaded. Only the branch and its end might have changed.
     if (hasLater) return { page: await this.#page({ around: last.id, limit: 1 }), join: withFacts };
     return { page: await this.#page({}), join: withLastPage };
   }
 
-  /** Reads the loaded entries again. If the first one is no longer on the branch, reads the last page. */
+  /** Reads the loaded entries again. If the first entry is no longer on the branch, reads the last page. */
   async #readRange(firstId: string, lastId: string): Promise<Reading> {
     try {
       const { entries, hasEarlier } = await this.#page({ around: firstId, limit: 1 });

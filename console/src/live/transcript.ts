@@ -7,33 +7,36 @@ export type TranscriptEntry = EntriesPage["entries"][number];
 export type LiveReading = Result<"chat.live">;
 export type PendingInput = LiveReading["pending"][number];
 
-/** What has to be read again: the live answers, the last page too, or everything that is loaded. */
+/** What must be read again: only the live answers, the last page as well, or everything that is loaded. */
 type Staleness = "live" | "end" | "all";
 
 export interface TranscriptState {
-  /** `missing`: the session does not exist, or no longer does. `failed`: it was never read. */
+  /** `missing` means that the session does not exist or no longer exists. `failed` means that it was never read. */
   readonly status: "loading" | "ready" | "missing" | "failed";
-  /** Why the last reading failed. What is shown may be out of date. */
+  /** Why the last read failed. The displayed data might be outdated. */
   readonly error: string | null;
   /** Why the page before or after the loaded ones could not be read. */
   readonly loadError: string | null;
   readonly sessionKey: string | null;
   readonly sessionId: string | null;
-  /** Along the branch that is shown, oldest first. */
+  /** The entries on the displayed branch, oldest first. */
   readonly entries: readonly TranscriptEntry[];
   readonly hasEarlier: boolean;
-  /** The page was opened at an entry further up: the end of the branch is not here yet. */
+  /** `true` if the page was opened at an earlier entry and the end of the branch is not loaded yet. */
   readonly hasLater: boolean;
   /** The last entry of the active branch. */
   readonly leafId: string | null;
-  /** The last entry of the branch that is shown, if it is not the active one. */
+  /** The last entry of the displayed branch if it is not the active one. */
   readonly branchLeafId: string | null;
   readonly live: readonly LiveAnswer[];
-  /** Events up to this number are in `live` already. */
+  /** Events up to this number are already included in `live`. */
   readonly liveSeq: number;
   readonly pending: readonly PendingInput[];
   readonly stale: Staleness | null;
-  /** An entry was appended behind the loaded pages. A page that was read before it does not end the branch. */
+  /**
+   * `true` if an entry was appended after the loaded pages. A page that was read earlier does not contain the end of
+   * the branch.
+   */
   readonly hasMissed: boolean;
 }
 
@@ -61,11 +64,11 @@ export function markStale(state: TranscriptState, stale: Staleness): TranscriptS
   return order.indexOf(stale) > order.indexOf(state.stale) ? { ...state, stale } : state;
 }
 
-/** The transcript after an event. Events may repeat what a reading returned. */
+/** Returns the transcript after an event. Events can repeat what a read returned. */
 export function withEvent(state: TranscriptState, event: ReceivedEvent): TranscriptState {
   switch (event.event) {
     case "gap":
-      // Another process numbers its events from the beginning. A redaction may have been among the lost ones.
+      // Another process numbers its events from the beginning. A redaction might have been among the lost events.
       return event.payload.reason === "restart"
         ? markStale({ ...state, liveSeq: 0 }, "all")
         : markStale(state, "end");
@@ -83,13 +86,13 @@ export function withEvent(state: TranscriptState, event: ReceivedEvent): Transcr
     case "session.updated":
       return markStale(state, event.payload.isRedacted === true ? "all" : "end");
     case "session.reset":
-      // The key has another session now, which has none of these branches.
+      // The key now belongs to another session, which has none of these branches.
       return markStale({ ...state, branchLeafId: null, hasLater: false }, "end");
     case "session.created":
     case "session.restored":
       return markStale(state, "end");
     case "session.deleted":
-      // Its key may belong to another session meanwhile.
+      // Its key might belong to another session by now.
       if (event.payload.sessionId !== state.sessionId) return state;
       return { ...state, status: "missing", live: [], pending: [] };
     default:
@@ -103,7 +106,10 @@ function withLive(state: TranscriptState, event: ReceivedEvent): TranscriptState
   return live === state.live ? state : { ...state, live };
 }
 
-/** An entry that continues what is shown is appended. Any other moved the branch, and the page has to be read again. */
+/**
+ * An entry that continues the displayed branch is appended. Any other entry moved the branch, and the page must be read
+ * again.
+ */
 function withEntry(state: TranscriptState, entry: TranscriptEntry): TranscriptState {
   const { entries, leafId, branchLeafId, hasLater } = state;
   if (entries.some(({ id }) => id === entry.id)) return state;
@@ -114,8 +120,8 @@ function withEntry(state: TranscriptState, entry: TranscriptEntry): TranscriptSt
 }
 
 /**
- * The transcript after a reading that succeeded. `page` was read before `live`, and is `null` where only the live
- * answers were read.
+ * Returns the transcript after a successful read. `page` was read before `live` and is `null` if only the live answers
+ * were read.
  */
 export function withReading(
   state: TranscriptState,
@@ -133,14 +139,14 @@ export function withReading(
   };
 }
 
-/** Only this page. */
+/** Replaces all entries with this page. */
 export function replacedBy(state: TranscriptState, page: EntriesPage): TranscriptState {
   const { entries, hasEarlier, hasLater } = page;
   const next = { ...withFacts(state, page), entries, hasEarlier, hasLater, loadError: null };
   return withMissed(next);
 }
 
-/** The last page, behind what was loaded before it if the two meet. */
+/** Returns the last page, appended to the previously loaded entries if the two connect. */
 export function withLastPage(state: TranscriptState, page: EntriesPage): TranscriptState {
   const first = page.entries[0];
   const meet = first === undefined ? -1 : state.entries.findIndex(({ id }) => id === first.id);
@@ -149,20 +155,20 @@ export function withLastPage(state: TranscriptState, page: EntriesPage): Transcr
   return { ...withFacts(state, page), entries, hasLater: page.hasLater };
 }
 
-/** What a page says about the session, without its entries. */
+/** Returns what a page contains about the session, without its entries. */
 export function withFacts(state: TranscriptState, page: EntriesPage): TranscriptState {
   const { key, sessionId, leafId, branchLeafId = null } = page;
   return { ...state, sessionKey: key, sessionId, leafId, branchLeafId };
 }
 
-/** The page before the entry `edgeId`. It is dropped if the first entry has changed meanwhile. */
+/** Adds the page before the entry `edgeId`. The page is dropped if the first entry has changed since. */
 export function withEarlierPage(state: TranscriptState, page: EntriesPage, edgeId: string): TranscriptState {
   if (state.entries[0]?.id !== edgeId) return state;
   const { hasEarlier } = page;
   return { ...state, entries: [...unknown(state, page), ...state.entries], hasEarlier, loadError: null };
 }
 
-/** The page after the entry `edgeId`. It is dropped if the last entry has changed meanwhile. */
+/** Adds the page after the entry `edgeId`. The page is dropped if the last entry has changed since. */
 export function withLaterPage(state: TranscriptState, page: EntriesPage, edgeId: string): TranscriptState {
   if (state.entries.at(-1)?.id !== edgeId) return state;
   const { hasLater } = page;

@@ -7,13 +7,13 @@ import buttons from "../ui/button.module.css";
 import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
 import styles from "./approval-question.module.css";
 
-/** Approve and deny, with a reason that the model reads. */
+/** Approve and deny buttons. A denial can include a reason for the model. */
 export function ApprovalActions({
   approval,
   hasKeys,
 }: {
   readonly approval: Approval;
-  /** The keys `a` and `d` press these buttons. */
+  /** Whether the keys `a` and `d` press these buttons. */
   readonly hasKeys: boolean;
 }) {
   const { client } = useGateway();
@@ -95,7 +95,7 @@ export function ApprovalActions({
   );
 }
 
-/** Lets `a` and `d` answer one question of a list, by pressing its buttons. */
+/** Lets `a` and `d` answer one question in a list by pressing its buttons. */
 export function useAnswerKeys(list: RefObject<HTMLElement | null>, approvalId: string | null): void {
   const press = (act: "approve" | "deny") => {
     if (approvalId === null) return null;
@@ -105,11 +105,11 @@ export function useAnswerKeys(list: RefObject<HTMLElement | null>, approvalId: s
   useKeys({ a: press("approve"), d: press("deny") });
 }
 
-/** Turns true when the time comes, without asking the gateway. */
+/** Becomes `true` at the given time, without asking the gateway. */
 export function useIsPast(at: number): boolean {
   const [isPast, setIsPast] = useState(() => at <= Date.now());
   useEffect(() => {
-    // Timers beyond 24 days overflow; such an approval does not expire while the page is open.
+    // Timers longer than 24 days overflow. An approval with such a deadline does not expire while the page is open.
     const left = Math.min(at - Date.now(), 2 ** 31 - 1);
     const timer = setTimeout(() => setIsPast(true), Math.max(0, left));
     return () => clearTimeout(timer);

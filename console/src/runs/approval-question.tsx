@@ -16,16 +16,16 @@ import styles from "./approval-question.module.css";
 
 interface ApprovalQuestionProps {
   readonly approval: Approval;
-  /** Answered while the row keeps its place. */
+  /** Set if the approval was answered while the row kept its position. */
   readonly isGone: boolean;
   readonly isWanted?: boolean;
-  /** The keys `a` and `d` answer this question. */
+  /** Whether the keys `a` and `d` answer this question. */
   readonly hasKeys?: boolean;
-  /** In a list with one tab stop. */
+  /** Whether the question is in a list with a single tab stop. */
   readonly focus?: ReturnType<ReturnType<typeof useRoving>["item"]>;
 }
 
-/** A tool call that asks: who asks, with the sessions above it, and what it would do. */
+/** A tool call that needs approval: the requesting session with its ancestors, and what the call would do. */
 export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }: ApprovalQuestionProps) {
   const approval = useAnswer(props.approval, isGone);
   const { approvalId, toolName, answer, note, sessionId } = approval;
@@ -61,7 +61,9 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
   );
 }
 
-/** The approval with its answer. A list of open approvals does not say how one that has left it was answered. */
+/**
+ * Reads the approval with its answer. A list of pending approvals does not show how one that has left it was answered.
+ */
 function useAnswer(approval: Approval, isGone: boolean): Approval {
   const { approvalId, runId, answer } = approval;
   const { data } = useCall(
@@ -74,7 +76,7 @@ function useAnswer(approval: Approval, isGone: boolean): Approval {
 
 const answerWords = { approved: "Approved", denied: "Denied", expired: "Expired" } as const;
 
-/** What became of the question, when, and through whom. */
+/** Shows the outcome of the question, when it was answered, and by whom. */
 function Outcome({ approval, isExpired }: { readonly approval: Approval; readonly isExpired: boolean }) {
   const { answer = isExpired ? "expired" : undefined, resolvedAt, expiresAt, by } = approval;
   const now = useNow();
@@ -126,7 +128,7 @@ function Times({
   );
 }
 
-/** Each argument on its own line. Texts are shown as they are; everything else as JSON. */
+/** Each argument is on its own line. Strings are shown as is, everything else as JSON. */
 function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   const entries = Object.entries(args);
   if (entries.length === 0) return <p className={styles.none}>without arguments</p>;
@@ -144,7 +146,7 @@ function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   );
 }
 
-/** A long value has its beginning and its end on the page, with what is hidden between them in words. */
+/** For a long value, shows its beginning and end, with a description of the hidden part between them. */
 function Value({ name, text }: { readonly name: string; readonly text: string }) {
   const [step, setStep] = useOpened(name);
   const folded = useMemo(() => {

@@ -11,7 +11,7 @@ import { useAnswerKeys } from "./approval-actions.tsx";
 import { ApprovalQuestion } from "./approval-question.tsx";
 import styles from "./approvals-tab.module.css";
 
-/** `/runs?tab=approvals&approval=`: the tool calls that wait for a person, then those that were answered. */
+/** `/runs?tab=approvals&approval=`: tool calls that are waiting for a person, followed by answered ones. */
 export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
   const { approvals, status, error } = useDesk();
   const answered = useAnswered();
@@ -32,7 +32,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
       roving.list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(wanted)}"]`)?.focus();
   }, [isWantedOpen, wanted, roving.list]);
 
-  // Those that were answered under the pointer are still in their places above.
+  // Approvals that were answered under the pointer still have their positions above.
   const earlier = answered.list.filter(({ approvalId }) => !ids.includes(approvalId));
 
   useAnswerKeys(roving.list, roving.stop);

@@ -4,10 +4,10 @@ import { runsPath } from "../paths.ts";
 import styles from "./lane-strip.module.css";
 import { laneWords } from "./run-state.tsx";
 
-/** Beyond this, places are a bar instead of one mark each. */
+/** With more slots than this, a bar is shown instead of one mark per slot. */
 const mostMarks = 16;
 
-/** How full each lane is. A lane filters the runs below; the same lane again shows all. */
+/** How full each lane is. Selecting a lane filters the runs below, and selecting it again shows all runs. */
 export function LaneStrip({
   current,
   more,
@@ -50,7 +50,7 @@ interface Fill {
   readonly running: number;
 }
 
-/** One mark for each place: filled while a run has it. */
+/** One mark per slot, filled while a run occupies it. */
 function Marks({ limit, running }: Fill) {
   return (
     <svg width={limit * 6 - 2} height={12} aria-hidden>

@@ -54,7 +54,7 @@ export function useOutbox(shown: OutboxShown) {
   );
 }
 
-/** `/runs?tab=outbox&show=`: messages to channels, those that failed permanently first. */
+/** `/runs?tab=outbox&show=`: messages to channels, with permanent failures first. */
 export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   const { client } = useGateway();
   const { data, error } = useOutbox(shown);
@@ -170,7 +170,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   );
 }
 
-/** What keeps a message from its channel, in one sentence. */
+/** Explains in one sentence why a message has not been delivered. */
 function Fate({ message, now }: { readonly message: Message; readonly now: number }) {
   const { state, attempts, lastError, nextAt, waitsForChannel, app } = message;
   if (state === "delivered" || state === "dropped") return null;

@@ -11,7 +11,7 @@ const abort: Act = (client, run) =>
 const retry: Act = (client, run) => client.call("runs.retry", { runId: run.runId, ...userParam(run) });
 const release: Act = (client, run) => client.call("runs.release", { runId: run.runId, ...userParam(run) });
 
-/** What can be done with runs. Rows change by the events that follow, not by the answer. */
+/** Actions on runs. Rows change because of the resulting events, not the response. */
 export function useRunActions() {
   const { client } = useGateway();
   const { isBusy, error, clearError, forEach } = useForEach<RunRow>();

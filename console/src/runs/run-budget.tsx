@@ -3,7 +3,7 @@ import { userParam } from "../paths.ts";
 import { dollars, shortCount } from "../ui/time.ts";
 import styles from "./run-budget.module.css";
 
-/** What a request and everything that it started has used, of what it may use. */
+/** How much of its budget a request and everything it started have used. */
 export function RunBudget({ rootId, userId }: { readonly rootId: string; readonly userId?: string }) {
   const { data, error } = useCall(
     "runs.budget",

@@ -15,13 +15,13 @@ interface RunRowProps {
   readonly names: SessionNames;
   readonly isSelected: boolean;
   readonly isShown: boolean;
-  /** No longer in the list, but still in its place. */
+  /** `true` if the run is no longer in the list but still has its position. */
   readonly isGone: boolean;
   readonly onToggle: () => void;
   readonly focus: { readonly tabIndex: number; readonly onFocus: () => void };
 }
 
-/** One run. A run that waits says why on a second line. */
+/** One run. For a waiting run, a second line explains why. */
 export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggle, focus }: RunRowProps) {
   const { sessionKey: key, sessionId, userId, why, preview } = run;
   const name = names.fullNameOf({ key, userId });

@@ -26,7 +26,7 @@ interface RunPanelProps {
   readonly onClose: () => void;
 }
 
-/** Everything about one run, at the side of the list. */
+/** Details about one run, next to the list. */
 export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
   const whose = { runId, ...userParam({ userId }) };
   const { data, error } = useCall("runs.get", whose, { keepsPrevious: true });
@@ -165,7 +165,7 @@ function RunButtons({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** How long it was queued and how long it ran, in proportion. */
+/** How long the run was queued and how long it ran, drawn to scale. */
 function Timings({ run: { createdAt, startedAt, endedAt, deadline } }: { readonly run: RunRow }) {
   const now = useNow(endedAt === undefined);
   const end = endedAt ?? now;

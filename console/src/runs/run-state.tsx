@@ -65,7 +65,7 @@ export const laneWords: Readonly<Record<RunRow["lane"], string>> = {
   nested: "Between sessions",
 };
 
-/** A shape and a word, so that color is never the only sign. */
+/** A shape and a word, so that color is never the only indicator. */
 export function StateMark({ run }: { readonly run: Pick<RunRow, "state" | "why" | "abortRequested"> }) {
   const { word, icon: Icon } = looks[run.state];
   return (

@@ -12,7 +12,7 @@ import styles from "./run-steps.module.css";
 
 type Step = Result<"runs.steps">["steps"][number];
 
-/** The model requests and tool calls of a run, each at its place on the run's time. */
+/** A run's model requests and tool calls, each at its position on the run's timeline. */
 export function RunSteps({ run }: { readonly run: RunRow }) {
   const { data, error } = useCall(
     "runs.steps",

@@ -8,14 +8,14 @@ import styles from "./run-why.module.css";
 
 type Why = NonNullable<RunRow["why"]>;
 
-/** Why a run does not run, with a link to what it waits for. */
+/** Why a run is not running, with a link to what it is waiting for. */
 export function RunWhy({
   why,
   owner,
   tabIndex,
 }: {
   readonly why: Why;
-  /** The run, whose user the others have too. */
+  /** The run. The linked runs belong to the same user. */
   readonly owner: Pick<RunRow, "userId">;
   readonly tabIndex?: number;
 }) {

@@ -17,7 +17,7 @@ const outboxShown = {
   all: "All",
 } as const satisfies Record<OutboxShown, string>;
 
-/** `/runs?tab=runs|approvals|outbox`: what runs, what waits for a person, and what waits for a channel. */
+/** `/runs?tab=runs|approvals|outbox`: running work, calls waiting for a person, and messages waiting for a channel. */
 export default function RunsPage() {
   const [query, change] = useQueryFields();
   const { approvals } = useDesk();
@@ -25,7 +25,7 @@ export default function RunsPage() {
   const tab = oneOf<RunsPart>(query.get("tab"), { runs: "", approvals: "", outbox: "" }, "runs");
   const shown = query.get("show");
   const session = query.get("session");
-  // Without a session, the user is that of the run in the panel, and no filter.
+  // Without a session, this is the user of the run in the panel and does not filter.
   const fields = ["show", "lane", "session", ...(session === null ? [] : ["user"])];
   const more = Object.fromEntries(
     fields.flatMap((name) => {

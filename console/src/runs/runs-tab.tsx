@@ -23,7 +23,7 @@ const groupNames = { waiting: "Waiting", running: "Running", ended: "Ended" } as
 type Group = keyof typeof groupNames;
 type Line = { readonly id: string; readonly group: Group; readonly run: RunRow };
 
-/** `/runs?show=&lane=&session=&run=`: what waits first, with the reason; then what runs, then what has ended. */
+/** `/runs?show=&lane=&session=&run=`: waiting runs with the reason first, then running ones, then ended ones. */
 export function RunsTab({
   filter,
   runId,
@@ -33,7 +33,7 @@ export function RunsTab({
   readonly filter: RunsFilter;
   readonly runId: string | null;
   readonly userId: string | null;
-  /** The filters as they are in the address. */
+  /** The filters in the URL. */
   readonly more: Readonly<Record<string, string>>;
 }) {
   const runs = useRuns(filter);
@@ -169,11 +169,11 @@ export function RunsTab({
 function toLines(open: readonly RunRow[], ended: readonly RunRow[]): readonly Line[] {
   const lines = new Map<string, Line>();
   const add = (group: Group, runs: readonly RunRow[]) => {
-    // Two pages that were read at different times may both have a run; the first place counts.
+    // Two pages that were read at different times can contain the same run. Its first position is used.
     for (const run of runs) if (!lines.has(run.runId)) lines.set(run.runId, { id: run.runId, group, run });
   };
   const waiting = open.filter(({ state }) => (waitingStates as readonly string[]).includes(state));
-  // What needs a person first, then what has waited longest.
+  // Runs that need a person come first, then those that have waited longest.
   add(
     "waiting",
     waiting.toSorted((a, b) => needs(b) - needs(a) || a.createdAt - b.createdAt),

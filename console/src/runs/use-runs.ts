@@ -19,7 +19,7 @@ export interface RunsFilter {
 const pageSize = 100;
 const maxOpen = 500;
 
-/** The open runs, and the ended ones page by page. Both are read again after events about runs. */
+/** The open runs, and the ended ones page by page. Both are read again after run events. */
 export function useRuns({ shown, lane, session, userId }: RunsFilter) {
   const { client } = useGateway();
   useRefresh(
@@ -63,7 +63,7 @@ export function useRuns({ shown, lane, session, userId }: RunsFilter) {
     error: open.error ?? ended.error,
     isLoading: (shown !== "failed" && open.isPending) || (shown !== "open" && ended.isPending),
     open: openRuns,
-    /** There may be more open runs than were read. */
+    /** There might be more open runs than were read. */
     isCut: open.data?.nextBefore !== undefined && shown !== "failed",
     ended: endedRuns,
     hasMore: shown !== "open" && ended.hasNextPage,

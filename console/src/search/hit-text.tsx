@@ -5,12 +5,12 @@ import { plainText } from "../ui/plain-text.ts";
 
 export type SearchHit = Result<"sessions.search">["hits"][number];
 
-/** Where a hit is. The gateway chooses a branch with the entry, with what follows it. */
+/** Returns the URL of a hit. The gateway chooses a branch that contains the entry and what follows it. */
 export function hitPath({ key, entryId }: SearchHit, userId?: string): string {
   return sessionPath({ key, ...userParam({ userId }) }, "", { entry: entryId });
 }
 
-/** The snippet on one line, with the words marked. */
+/** The snippet on one line, with the matching words marked. */
 export function HitText({ hit: { snippet, ranges } }: { readonly hit: SearchHit }) {
   const parts: { readonly text: string; readonly isMarked: boolean }[] = [];
   let from = 0;

@@ -6,7 +6,7 @@ import styles from "./palette-button.module.css";
 
 const Palette = lazyPart(() => import("./palette.tsx"));
 
-/** Opens the palette, also by Mod+K from anywhere. */
+/** Opens the palette, which Mod+K also does from anywhere. */
 export function PaletteButton() {
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => {

@@ -17,7 +17,7 @@ export interface PaletteItem {
   readonly note?: string;
   readonly thread?: number;
   readonly hit?: SearchHit & { readonly userId?: string };
-  /** Where it leads; or what it does. */
+  /** The URL to open, or the action to run. */
   readonly act: string | (() => Promise<string | null> | null);
 }
 
@@ -36,7 +36,7 @@ const pages = {
   "/access?tab=tokens": "Tokens",
 } as const;
 
-/** What the palette offers for what was typed: sessions, pages and actions by name, and messages that contain `words`. */
+/** The palette's items for the typed text: sessions, pages and actions by name, and messages that contain `words`. */
 export function usePaletteItems(
   text: string,
   words: string,
@@ -129,12 +129,12 @@ function useActions(): readonly PaletteItem[] {
   }, [client, path, query, mayCreate]);
 }
 
-/** The user whom the open page is about. */
+/** The user that the open page belongs to. */
 function currentUser(query: URLSearchParams): { userId?: string } {
   return userParam({ userId: query.get("user") || undefined });
 }
 
-/** The result of the last search stays until the next one is there, so that rows do not flicker while typing. */
+/** The last search's results stay until the next ones arrive, so that rows do not flicker while typing. */
 function useMessages(words: string): {
   readonly items: readonly PaletteItem[];
   readonly isSearching: boolean;
@@ -168,7 +168,7 @@ function useMessages(words: string): {
   }, [data, isWanted, isFetching, words, userId]);
 }
 
-/** Those that match, the best first; all of them in their order if nothing was typed. */
+/** Returns the matching items, best first. If nothing was typed, returns all items in their order. */
 function best(items: readonly PaletteItem[], typed: string): readonly PaletteItem[] {
   if (typed === "") return items;
   return items
@@ -178,7 +178,10 @@ function best(items: readonly PaletteItem[], typed: string): readonly PaletteIte
     .map(({ item }) => item);
 }
 
-/** 4: begins with it; 3: a word does; 2: contains it; 1: has its letters in this order; 0: no match. */
+/**
+ * 4 if it begins with the text, 3 if one of its words does, 2 if it contains the text, 1 if it has these letters in
+ * order, 0 if it does not match.
+ */
 function scoreOf(name: string, typed: string): number {
   const text = name.toLowerCase();
   const wanted = typed.toLowerCase();

@@ -14,7 +14,7 @@ import styles from "./palette.module.css";
 import type { PaletteItem } from "./palette-items.ts";
 import { usePaletteItems } from "./palette-items.ts";
 
-/** Sessions, pages, actions and messages, by keyboard alone: type, arrows, Enter. */
+/** Sessions, pages, actions and messages, usable with the keyboard alone: typing, arrow keys and Enter. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [words, setWords] = useState("");
   const [text, setText] = useDelayedField(words, setWords);
@@ -43,7 +43,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       setError(errorText(failure));
     }
   };
-  // Messages arrive after a pause: Enter opens the first one of what is typed, not of what was typed before.
+  // Messages arrive after a pause. Enter opens the first result for the current text, not for an earlier one.
   const isBehind = isSearching || words !== text;
   const [isEntered, setIsEntered] = useState(false);
   const openEntered = useEffectEvent(() => {
@@ -153,7 +153,7 @@ function PaletteRow({
       aria-selected={isCurrent}
       data-thread={item.thread}
       data-hit={hit === undefined ? undefined : true}
-      // A press must not take the focus from the field.
+      // Pressing an item must not take the focus from the field.
       onPointerDown={(event) => event.preventDefault()}
       onPointerMove={isCurrent ? undefined : onPoint}
       onClick={onAct}

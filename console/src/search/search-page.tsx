@@ -31,7 +31,7 @@ const ages = { "": "any time", "1": "last 24 hours", "7": "last 7 days", "30": "
 const pageSize = 25;
 const hourMs = 3_600_000;
 
-/** `/search?q=&role=&days=&key=&user=`: the full text of every session, on every branch. */
+/** `/search?q=&role=&days=&key=&user=`: full-text search in every session, on every branch. */
 export default function SearchPage() {
   const [query, change] = useQueryFields();
   const words = query.get("q") ?? "";
@@ -149,8 +149,8 @@ export default function SearchPage() {
 }
 
 /**
- * What is typed goes to the address after a pause. Enter opens the first result of what is typed, also if it arrives only
- * later; the arrow goes down to the results.
+ * The typed text is written to the URL after a pause. Enter opens the first result for the current text, even if it
+ * arrives later. The down arrow moves to the results.
  */
 function WordsField({
   ref,
@@ -163,7 +163,7 @@ function WordsField({
   readonly ref: RefObject<HTMLInputElement | null>;
   readonly words: string;
   readonly onChange: (words: string) => void;
-  /** The results are those of `words`. */
+  /** Whether the results belong to `words`. */
   readonly isCurrent: boolean;
   readonly first: string | null;
   readonly onDown: () => void;
@@ -220,7 +220,7 @@ interface HitFilter {
 
 function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
   const { client } = useGateway();
-  // The start of the hour, so that the query stays the same while it is open.
+  // The start of the hour, so that the query stays the same while the page is open.
   const since =
     days === null ? undefined : Math.floor(Date.now() / hourMs) * hourMs - Number(days) * 24 * hourMs;
   const params: Params<"sessions.search"> = {

@@ -2,7 +2,7 @@ import type { Params } from "skein/client";
 
 type WireAttachment = NonNullable<Params<"chat.send">["attachments"]>[number];
 
-/** Something that goes with a message. */
+/** An attachment to a message. */
 export interface Attachment {
   readonly id: string;
   readonly name: string;
@@ -10,14 +10,17 @@ export interface Attachment {
   readonly content: { readonly image: WireAttachment } | { readonly text: string };
 }
 
-/** `crypto.randomUUID` is missing on pages over plain HTTP, such as a gateway in a local network. */
+/** `crypto.randomUUID` is missing on pages served over plain HTTP, such as by a gateway on a local network. */
 export function newId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");
 }
 
-/** A message with its attachments. Texts become fenced blocks of the message, because models read nothing else. */
+/**
+ * Combines a message with its attachments. Text files become fenced blocks in the message, because models can read
+ * nothing else.
+ */
 export function composeMessage(message: string, attachments: readonly Attachment[]) {
   const texts = attachments.flatMap(({ name, content }) =>
     "text" in content ? [fence(name, content.text)] : [],
@@ -30,7 +33,7 @@ export function composeMessage(message: string, attachments: readonly Attachment
   return { message: whole, ...(images.length === 0 ? {} : { attachments: images }) };
 }
 
-/** Longer than any run of backticks inside. */
+/** Longer than any sequence of backticks inside. */
 function fence(name: string, text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -38,10 +41,10 @@ function fence(name: string, text: string): string {
   return `${name}:\n${ticks}\n${text}\n${ticks}`;
 }
 
-/** Longer pastes become an attachment: a text area with 20,000 lines is slow in every browser. */
+/** Longer pastes become an attachment, because a text area with 20,000 lines is slow in every browser. */
 export const longestPaste = 20_000;
 
-/** What the gateway accepts. */
+/** The gateway's limits. */
 const longestMessage = 4 * 1024 * 1024;
 const maxImages = 20;
 
@@ -59,7 +62,7 @@ export function textAttachment(name: string, text: string): Attachment {
   return { id: newId(), name, preview: null, content: { text } };
 }
 
-/** Images that are too large for models are scaled down here, before they are sent. */
+/** Images that are too large for models are scaled down here before they are sent. */
 async function imageAttachment(file: File): Promise<Attachment> {
   if (file.size > largestFile) throw new Error(`${file.name} is larger than 50 MiB.`);
   const blob = await shrinkImage(file);
@@ -72,7 +75,7 @@ async function imageAttachment(file: File): Promise<Attachment> {
   };
 }
 
-/** The file itself if it is small enough. */
+/** Returns the file itself if it is small enough. */
 async function shrinkImage(file: File): Promise<Blob> {
   const bitmap = await createImageBitmap(file).catch(() => null);
   if (bitmap === null) throw new Error(`${file.name} cannot be read as an image.`);
@@ -84,7 +87,7 @@ async function shrinkImage(file: File): Promise<Blob> {
     );
     const canvas = new OffscreenCanvas(width as number, height as number);
     canvas.getContext("2d")?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-    // JPEG would turn what is transparent black. A browser that cannot write WebP writes PNG.
+    // JPEG would turn transparent areas black. A browser that cannot write WebP writes PNG.
     const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
     return await canvas.convertToBlob({ type, quality: 0.85 });
   } finally {

@@ -15,13 +15,16 @@ type QueueMode = NonNullable<Params<"chat.send">["queueMode"]>;
 
 interface ComposerProps {
   readonly isWorking: boolean;
-  /** The runs that Stop ends; queued messages stay. */
+  /** The runs that Stop ends. Queued messages stay. */
   readonly runIds: readonly string[];
   readonly initialText?: string;
   readonly onSent: () => void;
 }
 
-/** The input. Enter sends; while a turn runs, it steers the turn, and Alt+Enter queues behind it. */
+/**
+ * The input field. Enter sends the message. While a turn is running, Enter steers the turn, and Alt+Enter queues the
+ * message behind it.
+ */
 export function Composer({ isWorking, runIds, initialText = "", onSent }: ComposerProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
@@ -39,7 +42,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
 
   const fitToText = () => {
     const area = input.current;
-    // Resizing in the middle of a composition closes the window of some input methods.
+    // Resizing during a composition closes the window of some input methods.
     if (area === null || isComposing.current) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
@@ -67,7 +70,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
     } catch (failure) {
       changeDraft(() => ({ sending: null, error: signal.aborted ? null : errorText(failure) }));
     } finally {
-      // The button that was pressed is disabled. A reader who has gone elsewhere stays there.
+      // The button that was pressed is now disabled. If the user has moved the focus elsewhere, it stays there.
       const { activeElement } = document;
       if (activeElement === document.body || form.current?.contains(activeElement) === true)
         input.current?.focus();
@@ -114,13 +117,13 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
       const attachment = textAttachment("pasted.txt", words);
       changeDraft((now) => ({ attachments: [...now.attachments, attachment] }));
     } else if (pasted.length > 0) {
-      // Spreadsheets copy their cells as text and as an image. File managers copy the names of the files as text.
+      // Spreadsheets copy cells both as text and as an image. File managers copy file names as text.
       const names = new Set(pasted.map(({ name }) => name));
       if (words.split(/\r?\n/).every((line) => line === "" || names.has(line))) event.preventDefault();
     }
   };
 
-  // Anywhere on the page: a file that is dropped next to the composer would replace the page.
+  // Handled anywhere on the page, because a file dropped outside the composer would replace the page.
   const onDrag = useEffectEvent((event: globalThis.DragEvent) => {
     if (event.dataTransfer?.types.includes("Files") !== true) return;
     event.preventDefault();
@@ -199,7 +202,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
           hidden
           onChange={({ target }) => {
             void attach([...(target.files ?? [])]);
-            // The same file can be chosen again.
+            // Allows the same file to be chosen again.
             target.value = "";
           }}
         />

@@ -10,7 +10,7 @@ import { useSessionPlace } from "../ui/session-head.tsx";
 import styles from "./entry-row.module.css";
 import type { BlobRef, Picture, StoredPart } from "./rows.ts";
 
-/** A text of a tool. Of a large one the entry has the ends; the rest is read when it is wanted. */
+/** Text from a tool. For large text, the entry has only the ends, and the rest is read on demand. */
 export function StoredText({ text, blob }: StoredPart) {
   const [step, setStep] = useOpened(blob?.sha256 ?? "");
   const whole = useBlob(blob, blob !== null && step > 0);
@@ -83,15 +83,15 @@ function useBlob(blob: BlobRef | null, isWanted: boolean) {
     queryKey: ["blobs.get", place, blob?.sha256],
     queryFn: ({ signal }) => readBlob(client, place, blob?.sha256 ?? "", signal),
     enabled: isWanted,
-    // A blob is named by its content.
+    // A blob is identified by its content.
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
-/** A multiple of three: base64 of such pieces is the base64 of the whole. */
+/** A multiple of three, so that the base64 pieces can be concatenated. */
 const pieceBytes = 6 * 1024 * 1024;
 
-/** The whole blob, in base64. */
+/** Returns the whole blob in base64. */
 async function readBlob(
   client: SkeinClient,
   place: SessionPlace,

@@ -3,11 +3,11 @@ import { idOf } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import type { Attachment } from "./attachments.ts";
 
-/** A message that is not sent yet. */
+/** A message that has not been sent yet. */
 export interface Draft {
   readonly text: string;
   readonly attachments: readonly Attachment[];
-  /** Kept until the gateway has answered: a repeated send with the same key starts no second run. */
+  /** Kept until the gateway has responded. Sending again with the same key does not start a second run. */
   readonly sendKey: string | null;
   /** Set while it is on its way, also after the reader has gone to another page. Aborting it keeps the message here. */
   readonly sending: AbortController | null;
@@ -18,8 +18,8 @@ export interface Draft {
 const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null };
 
 /**
- * By session and its owner, until the page is reloaded: a reader who looks at another session finds the words again, and
- * another user who signs in does not.
+ * Keyed by session and owner, until the page is reloaded. A user who looks at another session finds the draft again,
+ * but another user who signs in does not.
  */
 const drafts = new Map<string, Draft>();
 const listeners = new Set<() => void>();
@@ -29,7 +29,10 @@ function subscribe(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** The draft of a session, and a change of it, which works after the composer is gone. */
+/**
+ * Returns a session's draft and a function that changes it. The function works even after the composer has been
+ * unmounted.
+ */
 export function useDraft(
   place: Required<SessionPlace>,
   initialText: string,
@@ -41,7 +44,7 @@ export function useDraft(
     (edit: (draft: Draft) => Partial<Draft>) => {
       const before = drafts.get(id) ?? initial;
       const edited = edit(before);
-      // Another text is another message, with another key.
+      // A different text is a different message with a different key.
       const isOther = edited.text !== undefined || edited.attachments !== undefined;
       drafts.set(id, { ...before, ...(isOther ? { sendKey: null } : {}), ...edited });
       for (const listener of [...listeners]) listener();
@@ -51,7 +54,7 @@ export function useDraft(
   return [draft, change];
 }
 
-/** What was written while the message was on its way stays. */
+/** Text written while the message was being sent is kept. */
 export function withoutSent(draft: Draft, sent: Draft): Draft {
   return {
     text: draft.text === sent.text ? "" : draft.text,

@@ -15,7 +15,7 @@ type MessageEntry = Extract<TranscriptEntry, { type: "message" }>;
 type AssistantMessage = Extract<MessageEntry["message"], { role: "assistant" }>;
 type ToolCall = Extract<AssistantMessage["content"][number], { type: "toolCall" }>;
 
-/** What an entry says. */
+/** The content of an entry. */
 export function EntryBody({ entry }: { readonly entry: TranscriptEntry }): ReactNode {
   switch (entry.type) {
     case "message":
@@ -78,7 +78,7 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
   }
 }
 
-/** What a person or a program wrote. Of a large text the entry has the ends. */
+/** Text from a person or a program. For large text, the entry has only the ends. */
 function Prose({ content: { texts, pictures } }: { readonly content: ContentParts }) {
   return (
     <>
@@ -90,7 +90,10 @@ function Prose({ content: { texts, pictures } }: { readonly content: ContentPart
   );
 }
 
-/** A message between sessions: the text that the other session wrote. What Skein wrote around it for the model is folded. */
+/**
+ * A message between sessions. Shows the text that the other session wrote. The text that Skein added for the model is
+ * folded.
+ */
 function SessionMessage({ text }: { readonly text: string }) {
   const quoted = quotedText(text);
   if (quoted === null) return <Markdown text={text} />;
@@ -159,7 +162,7 @@ function Call({ call, name }: { readonly call: ToolCall; readonly name: string }
   );
 }
 
-/** Short results are open; long ones are not mounted until they are opened. */
+/** Short results are expanded. Long ones are not mounted until they are expanded. */
 function ToolOutput({ content, isError }: { readonly content: ContentParts; readonly isError: boolean }) {
   const { texts, pictures } = content;
   const first = texts[0]?.text ?? "";

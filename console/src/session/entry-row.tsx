@@ -25,7 +25,7 @@ interface EntryRowProps {
   readonly fork?: Fork | undefined;
 }
 
-/** One entry. Roles differ by shape and place: a rule at the left, plain text, an inset, a hatched band. */
+/** One entry. Roles differ in shape and position: a rule on the left, plain text, an inset, or a hatched band. */
 export const EntryRow = memo(function EntryRow({ entry, agentId, highlight, isTarget, fork }: EntryRowProps) {
   const kind = rowKind(entry);
   const at = Date.parse(entry.timestamp);
@@ -76,7 +76,7 @@ function Sender({ entry, agentId }: { readonly entry: TranscriptEntry; readonly 
   );
 }
 
-/** The session that a message came from; `null` if it came from elsewhere. */
+/** The session that a message came from, or `null` if it did not come from a session. */
 function sourceOf(entry: TranscriptEntry, { userId }: SessionPlace): SessionPlace | null {
   if (entry.type !== "message" || !("provenance" in entry.message)) return null;
   const { provenance } = entry.message;
@@ -84,7 +84,7 @@ function sourceOf(entry: TranscriptEntry, { userId }: SessionPlace): SessionPlac
   return { key: provenance.sourceSessionKey, ...userParam({ userId }) };
 }
 
-/** `‹2/3›`: which of the branches is shown, with the way to its neighbors. The leaf stays where it is. */
+/** `‹2/3›` shows which branch is displayed and links to its neighbors. The leaf does not move. */
 function ForkSteps({ fork: { position, count, previous, next } }: { readonly fork: Fork }) {
   const place = useSessionPlace();
   const step = (query: BranchQuery | null, sign: string, name: string) =>

@@ -11,7 +11,7 @@ export interface Find {
   readonly isOpen: boolean;
   readonly words: string;
   readonly matches: ReadonlySet<string>;
-  /** Counted from 1; 0 without a match. */
+  /** Counted from 1. 0 if there is no match. */
   readonly position: number;
   readonly isLoading: boolean;
   readonly input: RefObject<HTMLInputElement | null>;
@@ -23,7 +23,7 @@ export interface Find {
 
 const noMatches: ReadonlySet<string> = new Set();
 
-/** Find in the whole session: the browser's own search sees only the rows that are mounted. */
+/** Searches the whole session, because the browser's own search finds only mounted rows. */
 export function useFind(
   items: readonly EntryItem[],
   reader: TranscriptReader,

@@ -5,12 +5,12 @@ import { useTree } from "../tree/tree-data.ts";
 import type { TreeNode } from "../tree/tree-model.ts";
 import { buildTree, siblingsOf, tipOf } from "../tree/tree-model.ts";
 
-/** What the address of a branch adds to that of its session: its last entry, or nothing for the active branch. */
+/** Returns what a branch's URL adds to its session's URL: the last entry, or nothing for the active branch. */
 export interface BranchQuery {
   readonly branch?: string;
 }
 
-/** An entry with siblings: its number among them, and where the branches of its neighbors end. */
+/** An entry with siblings: its number among them, and the ends of its neighbors' branches. */
 export interface Fork {
   readonly position: number;
   readonly count: number;
@@ -18,18 +18,18 @@ export interface Fork {
   readonly next: BranchQuery | null;
 }
 
-/** The entries of a session that have siblings, by ID. */
+/** A session's entries that have siblings, keyed by ID. */
 export type Forks = ReadonlyMap<string, Fork>;
 
 const ForksContext = createContext<Forks>(new Map());
 export const ForksProvider = ForksContext.Provider;
 
-/** The forks of the session that the page shows. */
+/** The forks of the displayed session. */
 export function useShownForks(): Forks {
   return useContext(ForksContext);
 }
 
-/** Reads the forks of a session and keeps them up to date. */
+/** Reads a session's forks and keeps them up to date. */
 export function useForks(place: SessionPlace): Forks {
   const { entries, leafId } = useTree(place);
   return useMemo(() => findForks(entries, leafId), [entries, leafId]);

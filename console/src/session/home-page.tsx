@@ -17,7 +17,7 @@ const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 
-/** The first page: the main session with its family at its side, and a message that is ready to be sent. */
+/** The first page: the main session with its family next to it, and a message that is ready to send. */
 export function HomePage() {
   const agents = useCall("agents.list", {});
   if (agents.error !== null) return <Notice text={errorText(agents.error)} isError />;

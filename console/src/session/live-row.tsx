@@ -9,7 +9,7 @@ import styles from "./entry-row.module.css";
 import { contentText, controlWord, mayBecomeControlWord } from "./rows.ts";
 import { useSessionApprovals } from "./session-approvals.tsx";
 
-/** An answer while it is written. Its entry replaces it. */
+/** An answer that is being written. Its entry replaces it. */
 export const LiveRow = memo(function LiveRow({
   answer,
   agentId,
@@ -69,7 +69,7 @@ function activityOf({ state, text, thinking, tools }: LiveAnswer): string {
   return thinking === "" ? "waiting for the model" : "thinking";
 }
 
-/** Says that an answer is complete, for screen readers. Nothing is said while it is written. */
+/** Announces to screen readers that an answer is complete. Nothing is announced while it is being written. */
 export function AnswerAnnouncer({
   state: { entries, live },
   agentId,
@@ -83,13 +83,13 @@ export function AnswerAnnouncer({
     const answer = entries.findLast((entry) => answerText(entry) !== "");
     const { entryId, isLive } = before.current;
     before.current = { entryId: answer?.id ?? "", isLive: live.length > 0 };
-    // Answers that a page of the history brings were not written while the reader was here.
+    // Answers on a page of the history were not written while the page was open.
     if (answer !== undefined && answer.id !== entryId && isLive) setAnswered(answer);
   }, [entries, live]);
   return (
     <p role="status" className="visually-hidden">
       {answered !== null && (
-        // A new element, because the same words twice are not announced again.
+        // A new element, because repeated text is not announced again.
         <span key={answered.id}>
           {agentId} answered, {countWords(answerText(answered))}
         </span>
@@ -98,7 +98,7 @@ export function AnswerAnnouncer({
   );
 }
 
-/** What an answer says, without its tool calls. */
+/** Returns an answer's text without its tool calls. */
 function answerText(entry: TranscriptEntry): string {
   if (entry.type !== "message" || entry.message.role !== "assistant") return "";
   const text = contentText(entry.message.content);

@@ -9,7 +9,7 @@ import { useSessionPlace } from "../ui/session-head.tsx";
 import styles from "./pending-inputs.module.css";
 import { contentText, writtenText } from "./rows.ts";
 
-/** Accepted messages that wait for their turn. Until it begins, each can be edited or canceled. */
+/** Accepted messages that are waiting for their turn. Until the turn starts, each can be edited or canceled. */
 export function PendingInputs({ pending }: { readonly pending: readonly PendingInput[] }) {
   const waiting = pending.filter(({ state }) => state === "queued");
   if (waiting.length === 0) return null;

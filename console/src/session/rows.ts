@@ -1,7 +1,7 @@
 import type { TranscriptEntry } from "../live/transcript.ts";
 import { oneLine } from "../ui/plain-text.ts";
 
-/** What a transcript shows for an entry: one row each, so that a row and an entry are the same thing to link to. */
+/** The row that a transcript shows for an entry. Each entry has one row, so a link to an entry is a link to a row. */
 export type RowKind =
   | "user"
   | "agent"
@@ -16,7 +16,7 @@ export type RowKind =
 type MessageOf = Extract<TranscriptEntry, { type: "message" }>["message"];
 type Provenance = NonNullable<Extract<MessageOf, { role: "user" }>["provenance"]>;
 
-/** Entries that only keep the session's books are not rows. */
+/** Bookkeeping entries are not shown as rows. */
 export function isShown(entry: TranscriptEntry): boolean {
   if (
     entry.type === "label" ||
@@ -78,7 +78,7 @@ function kindOfSender(provenance: Provenance | undefined): RowKind {
   return provenance?.kind === "internal_system" ? "system" : "user";
 }
 
-/** Who said it, for the head of a row. A session of another user has that user's words, not the reader's. */
+/** Returns the author for a row's header. In another user's session, the user's messages are not the reader's. */
 export function senderName(entry: TranscriptEntry, agentId: string, userId?: string): string {
   if (entry.type !== "message") return "";
   const { message } = entry;
@@ -105,12 +105,12 @@ const roleWords: Readonly<Record<string, string>> = {
   custom_message: "note",
 };
 
-/** What people call an entry, by the role of its message or by its type. */
+/** Returns the display name of an entry, based on its message's role or its type. */
 export function roleWord(role: string): string {
   return roleWords[role] ?? oneLine(role, 20);
 }
 
-/** The text of a row, for the find bar and for copying. */
+/** Returns a row's text, for the find bar and for copying. */
 export function rowText(entry: TranscriptEntry): string {
   switch (entry.type) {
     case "message":
@@ -150,13 +150,13 @@ export function contentText(content: unknown): string {
     .join("\n");
 }
 
-/** A large content that is stored apart from its entry. */
+/** Large content that is stored separately from its entry. */
 export interface BlobRef {
   readonly sha256: string;
   readonly bytes: number;
   readonly mimeType: string;
 }
-/** A text; with a blob, only its ends. */
+/** A text. If it has a blob, this is only its beginning and end. */
 export interface StoredPart {
   readonly text: string;
   readonly blob: BlobRef | null;
@@ -177,7 +177,7 @@ interface Block {
 
 const shownImages = /^image\/(?:png|jpeg|gif|webp)$/;
 
-/** The texts and images of a message. An image of another type stays the text that names it. */
+/** Returns a message's texts and images. An image of another type stays as the text that names it. */
 export function contentParts(content: unknown): ContentParts {
   if (typeof content === "string") return { texts: [{ text: content, blob: null }], pictures: [] };
   const texts: StoredPart[] = [];
@@ -193,13 +193,13 @@ export function contentParts(content: unknown): ContentParts {
   return { texts, pictures };
 }
 
-/** The text of a message without the images, of which large ones are blocks of text that name a blob. */
+/** Returns a message's text without images. Large images are text blocks that name a blob. */
 export function writtenText(content: unknown): string {
   if (!Array.isArray(content)) return contentText(content);
   return contentText((content as readonly Block[]).filter(({ skein }) => skein?.blob === undefined));
 }
 
-/** The texts that a message from another session quotes between fences; `null` if it quotes none. */
+/** Returns the texts that a message from another session quotes between fences, or `null` if it quotes none. */
 export function quotedText(text: string): string | null {
   const found = [...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/gm)];
   if (found.length === 0) return null;
@@ -209,7 +209,7 @@ export function quotedText(text: string): string | null {
 
 const lowerCase = new WeakMap<TranscriptEntry, string>();
 
-/** The text of a row in lower case. It is kept, because the find bar compares every row at every key press. */
+/** Returns a row's text in lowercase. It is cached, because the find bar compares every row on every keystroke. */
 export function searchText(entry: TranscriptEntry): string {
   const known = lowerCase.get(entry);
   if (known !== undefined) return known;

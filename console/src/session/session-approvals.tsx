@@ -7,7 +7,7 @@ import { useSessionPlace } from "../ui/session-head.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
 import styles from "./pending-inputs.module.css";
 
-/** The open approvals of a session and of the sessions below it, oldest first. */
+/** The pending approvals of a session and its descendants, oldest first. */
 export function useSessionApprovals(): readonly Approval[] {
   const { approvals } = useDesk();
   const { client } = useGateway();
@@ -21,7 +21,7 @@ export function useSessionApprovals(): readonly Approval[] {
   );
 }
 
-/** The tool calls that wait for the reader, answered where they are read. */
+/** The tool calls that are waiting for the user, who can answer them here. */
 export function SessionApprovals() {
   const approvals = useSessionApprovals();
   const open = useMemo(

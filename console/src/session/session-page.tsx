@@ -39,11 +39,11 @@ export function SessionPage() {
 
 interface SessionViewProps {
   readonly place: TranscriptPlace;
-  /** The first text of the composer. */
+  /** The composer's initial text. */
   readonly prefill?: string;
-  /** Stands between the transcript and the composer. */
+  /** Shown between the transcript and the composer. */
   readonly hints?: ReactNode;
-  /** Stands at the right of the transcript. */
+  /** Shown to the right of the transcript. */
   readonly side?: ReactNode;
 }
 
@@ -58,7 +58,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
   const { key, userId } = place;
   const session = useMemo((): SessionPlace => ({ key, ...userParam({ userId }) }), [key, userId]);
   const { settled, items } = useItems(state);
-  // A page may have only entries that are not shown.
+  // A page might contain only entries that are not shown.
   const isEmptyPage = items.length === 0 && state.hasEarlier && state.loadError === null;
   useEffect(() => {
     if (isEmptyPage) void reader.loadEarlier();
@@ -75,7 +75,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
   }, [reader]);
   const details = useCall("sessions.get", session, { staleMs: 1000 });
   const agentId = details.data?.agentId ?? "agent";
-  // A message creates a main session that is not there yet.
+  // The first message creates the main session if it does not exist yet.
   const isNew = state.status === "missing" && state.entries.length === 0 && isMain(key);
 
   return (
@@ -164,7 +164,7 @@ function isMain(key: string): boolean {
   return key === "main" || /^agent:[^:]+:main$/.test(key);
 }
 
-/** What is shown may be out of date or incomplete. The page tries again by itself, too. */
+/** The displayed data might be outdated or incomplete. The page also retries on its own. */
 function ReadError({ state, onRetry }: { readonly state: TranscriptState; readonly onRetry: () => void }) {
   const error = state.loadError ?? (state.status === "missing" ? null : state.error);
   if (error === null) return null;
@@ -186,7 +186,7 @@ interface FootProps {
   readonly onSent: () => void;
 }
 
-/** The composer, or why there is none. */
+/** The composer, or the reason why there is none. */
 function Foot({ state, isNew, place, prefill, onSent }: FootProps) {
   const maySend = useMay("chat.send");
   const { status, live, pending, branchLeafId } = state;

@@ -9,14 +9,14 @@ import type { EntryItem } from "./transcript-view.tsx";
 interface Crossing {
   readonly id: string;
   readonly kind: "user" | "session" | "compaction" | "summary" | "failed" | "fork";
-  /** From 0 at the first row to 1 at the last. */
+  /** The position, from 0 at the first row to 1 at the last. */
   readonly at: number;
   readonly title: string;
 }
 
 const maxCrossings = 400;
 
-/** The session as a thread from top to bottom, with its crossings: people, other sessions, summaries, failures. */
+/** The session as a thread from top to bottom, with marks for people, other sessions, summaries and failures. */
 export const ThreadRail = memo(function ThreadRail({
   items,
   forks,
@@ -61,7 +61,7 @@ function findCrossings(items: readonly EntryItem[], forks: ReadonlyMap<string, F
       { id: item.id, kind, at: index / last, title: `${names[kind]}: ${oneLine(rowText(item.entry), 80)}` },
     ];
   });
-  // More would overlap; what is rare is kept.
+  // More marks would overlap. Rare ones are kept.
   if (found.length <= maxCrossings) return found;
   const step = Math.ceil(found.length / maxCrossings);
   return found.filter(({ kind }, index) => kind !== "user" || index % step === 0);

@@ -15,7 +15,7 @@ export interface EntryItem {
 }
 export type Item = EntryItem | { readonly kind: "live"; readonly id: string; readonly answer: LiveAnswer };
 
-/** The rows of a transcript: settled entries, and behind the last one the answers that are being written. */
+/** The rows of a transcript: settled entries, followed by the answers that are being written. */
 export function useItems(state: TranscriptState): {
   readonly settled: readonly EntryItem[];
   readonly items: readonly Item[];
@@ -36,7 +36,7 @@ export function useItems(state: TranscriptState): {
   return { settled, items };
 }
 
-/** What to bring into view, once: an entry, or the end (`null`). The same target as a new object does it again. */
+/** What to scroll into view once: an entry, or the end (`null`). A new object with the same target scrolls again. */
 export interface Target {
   readonly id: string | null;
 }
@@ -50,15 +50,15 @@ export interface TranscriptViewProps {
   readonly loadLater: () => void;
   readonly loadError: string | null;
   readonly target: Target | null;
-  /** The words of the find bar, and the rows that have them. */
+  /** The words in the find bar and the rows that contain them. */
   readonly highlight: string;
   readonly matches: ReadonlySet<string>;
   readonly forks: ReadonlyMap<string, Fork>;
 }
 
 /**
- * The list has one owner of its scroll position: the virtualizer, anchored to the end. It follows new rows while the end is in
- * view to the pixel, and otherwise keeps the first visible row where it is.
+ * Only the virtualizer controls the list's scroll position. It is anchored to the end. While the end is exactly in
+ * view, it follows new rows. Otherwise, it keeps the first visible row in position.
  */
 export function TranscriptView({
   items,
@@ -84,18 +84,18 @@ export function TranscriptView({
     overscan: 8,
     anchorTo: "end",
     followOnAppend: !hasLater,
-    // One pixel above the end is not the end. Less than one is: zoomed pages scroll by fractions.
+    // One pixel above the end is not the end. Less than one pixel is, because zoomed pages scroll by fractions.
     scrollEndThreshold: 0.9,
     useAnimationFrameWithResizeObserver: false,
   });
 
-  // The end is followed until the reader scrolls up. A view that gets smaller, rows that turn out higher than estimated, and the
-  // jump of the browser when an answer is replaced by its shorter entry are no reason to stop.
+  // The end is followed until the user scrolls up. Other changes do not stop this: a view that shrinks, rows that are
+  // taller than estimated, and the browser's jump when a shorter entry replaces an answer.
   const isAtEnd = useRef(target === null);
   const hasItems = items.length > 0;
   useLayoutEffect(() => {
     if (hasItems && target === null) list.scrollToEnd();
-    // Only when the first rows arrive; afterwards the anchor keeps the place.
+    // Only when the first rows arrive. After that, the anchor keeps the position.
   }, [hasItems]);
 
   useEffect(() => {
@@ -103,10 +103,10 @@ export function TranscriptView({
     if (target.id === null) return list.scrollToEnd();
     const index = items.findIndex(({ id }) => id === target.id);
     if (index < 0) return;
-    // Not left to the scroll event: rows that turn out lower than estimated could hide it.
+    // Does not rely on the scroll event, because rows that are shorter than estimated could prevent it.
     isAtEnd.current = false;
     list.scrollToIndex(index, { align: "center" });
-    // A changed list must not scroll again; only a new target does.
+    // A changed list must not scroll again. Only a new target does.
   }, [target, hasItems]);
 
   const last = useRef({ top: 0, height: 0 });

@@ -20,7 +20,7 @@ interface CompareViewProps {
   readonly onRead: (node: TreeNode) => void;
 }
 
-/** Two branches next to each other, from the last entry that they share. */
+/** Two branches side by side, starting after the last entry that they share. */
 export function CompareView({ tree, left, right, onChoose, onClose, onRead }: CompareViewProps) {
   const {
     ancestor,
@@ -80,7 +80,9 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
 
 const maxEntries = 200;
 
-/** The whole entries after the ancestor; until they are here, or where they cannot be read, their first lines. */
+/**
+ * The full entries after the common ancestor. Until they are loaded, or if they cannot be read, only their first lines.
+ */
 function BranchEntries({
   tip,
   ancestor,

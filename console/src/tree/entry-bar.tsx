@@ -20,7 +20,7 @@ interface EntryBarProps {
   readonly onLabeled: () => void;
 }
 
-/** The entry that the list is at, and what can be done with it. */
+/** The list's current entry and the actions for it. */
 export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled }: EntryBarProps) {
   const { entry, isActive, position } = node;
   const count = siblingsOf(node, tree).length;

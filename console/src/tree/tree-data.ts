@@ -12,7 +12,7 @@ interface TreeState {
   readonly error: string | null;
   readonly sessionKey: string | null;
   readonly leafId: string | null;
-  /** In the order of the log, on all branches. */
+  /** All branches, in log order. */
   readonly entries: readonly TreeEntry[];
 }
 
@@ -25,7 +25,7 @@ const loading: TreeState = {
 };
 const pageSize = 5000;
 
-/** Every entry of a session. After an event only what was appended is read, because a tree may have thousands. */
+/** Every entry in a session. After an event, only appended entries are read, because a tree can have thousands. */
 export function useTree(place: SessionPlace): TreeState & { readonly refresh: () => Promise<void> } {
   const { client } = useGateway();
   const [state, setState] = useState(loading);
@@ -40,7 +40,7 @@ export function useTree(place: SessionPlace): TreeState & { readonly refresh: ()
   useEvents(({ event, payload }) => {
     if (event === "gap") return void reader.current?.read();
     if (!("sessionKey" in payload) || payload.sessionKey !== (state.sessionKey ?? place.key)) return;
-    // Entries that were read before have changed, or are those of the conversation before the reset.
+    // Entries that were read earlier have changed, or belong to the conversation before the reset.
     const isOther = event === "session.reset" || (event === "session.updated" && payload.isRedacted === true);
     if (isOther) return void reader.current?.read();
     if (event === "entry.appended" || event.startsWith("session.")) reader.current?.readNewSoon();
@@ -54,7 +54,7 @@ class TreeReader {
   readonly #publish: (state: TreeState) => void;
   readonly #reads = new SingleFlight(() => this.#read());
   #state = loading;
-  /** Entries that were read before may have changed, or are not there any more. */
+  /** Entries that were read earlier might have changed or no longer exist. */
   #isStale = true;
   #isClosed = false;
 
@@ -90,7 +90,7 @@ class TreeReader {
     } catch (error) {
       this.#isStale = true;
       const isFinal = error instanceof CallError && !error.retryable;
-      // The last entry is no longer there, such as after a reset.
+      // The last entry no longer exists, for example after a reset.
       if (isFinal && !isWhole) return void this.#reads.request();
       const status = this.#state.status === "ready" ? "ready" : "failed";
       this.#set({ ...this.#state, status, error: errorText(error) });
@@ -107,7 +107,7 @@ class TreeReader {
         ...(after === null ? {} : { after }),
       });
       if (this.#isClosed) return;
-      // A label changes an entry that was read before.
+      // A label changes an entry that was read earlier.
       if (from !== null && page.entries.some(({ type }) => type === "label")) return this.#readAfter(null);
       entries = [...entries, ...page.entries];
       const { sessionKey = this.#params.key, leafId, nextAfter } = page;

@@ -17,10 +17,13 @@ interface TreeListProps {
 
 const none: ReadonlySet<string> = new Set();
 
-/** The rows of a tree. The list has the focus; arrows move through it, left and right among the branches of a fork. */
+/**
+ * The rows of a tree. The list has the focus. Up and down move through it, and left and right move among the branches
+ * of a fork.
+ */
 export function TreeList({ tree, current, onCurrent, onOpen }: TreeListProps) {
   const [opened, setOpened] = useState(none);
-  // What a link points at stays out of a folded stretch.
+  // The entry that a link refers to is never inside a folded section.
   const [kept] = useState<ReadonlySet<string>>(() => new Set([current.entry.id]));
   const rows = useMemo(() => findRows(tree, opened, kept), [tree, opened, kept]);
   const [stretch, setStretch] = useState<string | null>(null);

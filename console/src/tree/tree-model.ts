@@ -1,13 +1,13 @@
 import type { TreeEntry } from "./tree-data.ts";
 
-/** An entry of the conversation with its place in the tree. Bookkeeping entries are left out. */
+/** A conversation entry with its position in the tree. Bookkeeping entries are omitted. */
 export interface TreeNode {
   readonly entry: TreeEntry;
   readonly parent: TreeNode | null;
   readonly children: TreeNode[];
-  /** On the path to the leaf. */
+  /** Whether the entry is on the active branch. */
   isActive: boolean;
-  /** Its number among its siblings, from 1. */
+  /** The entry's number among its siblings, starting at 1. */
   position: number;
 }
 
@@ -16,13 +16,13 @@ export interface Tree {
   readonly roots: readonly TreeNode[];
   /** The last entry of the active branch. */
   readonly leaf: TreeNode | null;
-  /** The ends of all branches, in the order of the log. */
+  /** The ends of all branches, in log order. */
   readonly tips: readonly TreeNode[];
 }
 
 export function buildTree(entries: readonly TreeEntry[], leafId: string | null): Tree {
   const nodes = new Map<string, TreeNode>();
-  // A bookkeeping entry stands for the entry that it follows.
+  // A bookkeeping entry is represented by the entry that it follows.
   const nodeAt = new Map<string, TreeNode | null>();
   const roots: TreeNode[] = [];
   for (const entry of entries) {
@@ -42,7 +42,7 @@ export function buildTree(entries: readonly TreeEntry[], leafId: string | null):
   return { nodes, roots, leaf, tips: [...nodes.values()].filter(({ children }) => children.length === 0) };
 }
 
-/** The first entries of the branches that are not active, in the order of the log. */
+/** The first entries of the inactive branches, in log order. */
 export function otherBranches(tree: Tree): readonly TreeNode[] {
   return [...tree.nodes.values()].filter((node) => !node.isActive && siblingsOf(node, tree).length > 1);
 }
@@ -51,19 +51,19 @@ export function siblingsOf(node: TreeNode, { roots }: Tree): readonly TreeNode[]
   return node.parent?.children ?? roots;
 }
 
-/** The role of its message, otherwise its type. */
+/** Returns the role of an entry's message, otherwise the entry's type. */
 export function roleOf({ entry }: TreeNode): string {
   return entry.role ?? entry.type;
 }
 
-/** The end of the branch through a node: along the active path, otherwise along what was continued last. */
+/** Returns the end of the branch through a node. Follows the active branch, otherwise the most recent continuation. */
 export function tipOf(node: TreeNode): TreeNode {
   let tip = node;
   for (let next = nextOnBranch(tip); next !== undefined; next = nextOnBranch(tip)) tip = next;
   return tip;
 }
 
-/** The active branch ends at the leaf, also where an older branch went on from there. */
+/** The active branch ends at the leaf, even if an older branch continued from there. */
 function nextOnBranch({ children, isActive }: TreeNode): TreeNode | undefined {
   return isActive ? children.find((child) => child.isActive) : children.at(-1);
 }
@@ -74,7 +74,7 @@ export function pathTo(node: TreeNode | null): readonly TreeNode[] {
   return path.reverse();
 }
 
-/** The last entry that two branches share, and what each has after it. */
+/** Returns the last entry that two branches share, and what follows it on each. */
 export function compareBranches(a: TreeNode, b: TreeNode) {
   const left = pathTo(a);
   const right = pathTo(b);
@@ -86,9 +86,9 @@ export function compareBranches(a: TreeNode, b: TreeNode) {
 interface Placed {
   readonly node: TreeNode;
   readonly depth: number;
-  /** For each column at its left: whether the line that passes there belongs to the active branch. */
+  /** For each column to the left, whether the line that passes through it belongs to the active branch. */
   readonly lines: readonly boolean[];
-  /** The first entry of a branch that was not continued in the column of its parent. */
+  /** Whether this is the first entry of a branch that does not continue in its parent's column. */
   readonly isBranchStart: boolean;
 }
 
@@ -100,7 +100,9 @@ export type TreeRow = { readonly id: string } & (
 const minStretch = 5;
 const minTree = 40;
 
-/** The rows from the root down: at a fork the other branches first, indented, then the one that goes on. */
+/**
+ * The rows from the root down. At a fork, the other branches come first, indented, followed by the one that continues.
+ */
 export function findRows(
   tree: Tree,
   opened: ReadonlySet<string>,
@@ -133,7 +135,7 @@ function entryRow(place: Placed): TreeRow {
   return { kind: "entry", id: place.node.entry.id, ...place };
 }
 
-/** Nothing but one entry after another: no fork, end, label or summary. */
+/** Whether entries simply follow one another, without a fork, end, label or summary. */
 function isPlain(
   place: Placed | undefined,
   first: Placed | undefined,
@@ -154,7 +156,7 @@ function placeNodes({ roots }: Tree): readonly Placed[] {
   const push = (nodes: readonly TreeNode[], depth: number, lines: readonly boolean[]) => {
     const main = nodes.find(({ isActive }) => isActive) ?? nodes.at(-1);
     if (main === undefined) return;
-    // Last in, first out: the other branches are walked before the one that goes on.
+    // Last in, first out, so the other branches are visited before the one that continues.
     work.push({ node: main, depth, lines, isBranchStart: false });
     const others = nodes.filter((node) => node !== main).reverse();
     for (const node of others) {

@@ -56,7 +56,7 @@ export default function TreePage() {
     void moveLeaf(entry.id, { from: leafId, text: entry.preview });
   const undo = move === null ? null : () => void moveLeaf(move.from, null);
   const read = (node: TreeNode) => {
-    // The way back leads to this entry.
+    // The link back leads to this entry.
     change({ entry: node.entry.id }, { replace: true });
     const branch = node.isActive ? undefined : tipOf(node).entry.id;
     navigate(sessionPath(place, "", { entry: node.entry.id, branch }));

@@ -77,7 +77,7 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
   );
 }
 
-/** `‹2/3›`: which of the branches at a fork this is, with the way to its neighbors. */
+/** `‹2/3›` shows which of a fork's branches this is and links to its neighbors. */
 function Siblings({
   position,
   count,
@@ -113,7 +113,7 @@ function Siblings({
 const columnWidth = 16;
 const maxColumns = 10;
 
-/** The threads at the left of a row: those that pass, its own, and where it branched off. */
+/** The threads to the left of a row: those that pass by, its own, and the point where it branched off. */
 function Gutter({ row, height }: { readonly row: TreeRow; readonly height: number }) {
   const { node, lines, isBranchStart } = row;
   const skipped = Math.max(0, lines.length - maxColumns);
@@ -159,7 +159,7 @@ function Gutter({ row, height }: { readonly row: TreeRow; readonly height: numbe
   );
 }
 
-/** Roles differ by shape. */
+/** Each role has a different shape. */
 function Glyph({ role, x, y }: { readonly role: string; readonly x: number; readonly y: number }) {
   if (role === "user")
     return <rect className={styles.glyph} x={x - 4} y={y - 4} width={8} height={8} data-filled />;

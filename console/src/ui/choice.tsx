@@ -11,7 +11,10 @@ interface ChoiceProps {
   readonly onChange: (value: string) => void;
 }
 
-/** A labeled menu. The browser's own, because it works by keyboard, by touch and in every screen reader. */
+/**
+ * A labeled menu. Uses the browser's own control because it works with a keyboard, by touch and with every screen
+ * reader.
+ */
 export function Choice({ label, value, options, groups = {}, onChange }: ChoiceProps) {
   return (
     <label className={styles.choice}>
@@ -36,7 +39,7 @@ export function Choice({ label, value, options, groups = {}, onChange }: ChoiceP
   );
 }
 
-/** Whose sessions a page is about, for a token for all users. Kept as `user` in the address. */
+/** Selects the user whose sessions a page shows, for a token that covers all users. Stored as `user` in the URL. */
 export function UserChoice() {
   const { client } = useGateway();
   const isAllowed = useMay("users.list") && client.hello.allUsers;
@@ -49,7 +52,7 @@ export function UserChoice() {
       label="User"
       value={query.get("user") ?? ""}
       options={{ "": "unnamed", ...Object.fromEntries(named.map((each) => [each, each])) }}
-      // Keys of another user would name other sessions.
+      // Another user's keys would refer to different sessions.
       onChange={(user) => change({ user: user || null, from: null, to: null, key: null })}
     />
   );

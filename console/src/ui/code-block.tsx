@@ -5,7 +5,7 @@ import styles from "./code-block.module.css";
 import { useOpened } from "./foldable.tsx";
 import { foldText, plainText } from "./plain-text.ts";
 
-/** Beyond this a text is shown in one color. */
+/** Longer text is shown in one color. */
 const longestHighlighted = 100_000;
 const tail = { tailLines: 300, tailChars: 30_000 };
 
@@ -15,9 +15,9 @@ interface CodeBlockProps {
   readonly isOpen?: boolean;
 }
 
-/** Code, or a text as it is. Only the ends of a long one are mounted; each step shows ten times as much. */
+/** Code or verbatim text. Only the ends of a long text are mounted, and each step shows ten times as much. */
 export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProps) {
-  // Its beginning names it, because a text may still grow.
+  // Identified by its beginning, because the text might still grow.
   const [step, setStep] = useOpened(text.slice(0, 200));
   const folded = useMemo(
     () => foldText(text, { headLines: 200 * 10 ** step, headChars: 20_000 * 10 ** step, ...tail }),
@@ -103,13 +103,13 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
   );
 }
 
-/** Pages over plain HTTP have no clipboard, except on loopback; there the browser copies a selection. */
+/** Pages served over plain HTTP have no clipboard access, except on loopback. There, the browser copies a selection. */
 async function copyText(text: string, button: HTMLButtonElement): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "visually-hidden";
-  // Next to the button, because a dialog allows no focus outside itself.
+  // Added next to the button, because a dialog does not allow focus outside itself.
   button.after(area);
   area.focus({ preventScroll: true });
   area.select();

@@ -4,14 +4,17 @@ import styles from "./foldable.module.css";
 
 type Steps = Map<string, number>;
 
-/** How far each part was opened, by scope and name. Virtual rows lose their own state when they leave the screen. */
+/** How far each part is expanded, by scope and name. Virtual rows lose their own state when they leave the screen. */
 const kept = new Map<string, Steps>();
 const ScopeContext = createContext<string | null>(null);
 
-/** Names what is around parts that are opened, such as an entry, so that they are still open when it is mounted again. */
+/**
+ * Identifies the container of expandable parts, such as an entry, so that they are still expanded when it is mounted
+ * again.
+ */
 export const FoldScope = ScopeContext.Provider;
 
-/** How far a part is opened: 0 is folded. Outside a {@link FoldScope} it is forgotten when the part is unmounted. */
+/** How far a part is expanded. 0 means folded. Outside a {@link FoldScope}, this is lost when the part is unmounted. */
 export function useOpened(name: string): [number, (step: number) => void] {
   const scope = useContext(ScopeContext);
   const [own] = useState<Steps>(() => new Map());
@@ -27,7 +30,7 @@ export function useOpened(name: string): [number, (step: number) => void] {
 
 interface FoldableProps {
   readonly title: ReactNode;
-  /** What it is called in its {@link FoldScope}. */
+  /** The part's name in its {@link FoldScope}. */
   readonly name?: string;
   readonly children: ReactNode;
 }

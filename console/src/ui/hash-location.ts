@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from "react";
 
 /**
- * wouter's hash location puts the query in front of the fragment, where a later page keeps it and a link that is opened in a
- * new tab loses it. Here the query is part of the fragment: `#/s/main/tree?entry=7`.
+ * wouter's hash location puts the query before the fragment. Later pages then keep it, and a link opened in a new tab
+ * loses it. Here, the query is part of the fragment: `#/s/main/tree?entry=7`.
  */
 function subscribe(changed: () => void): () => void {
   addEventListener("hashchange", changed);
@@ -13,7 +13,10 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
-/** wouter decodes what it gets once, and the pages once more. An encoded "%", as in keys with an escape, must outlast both. */
+/**
+ * wouter decodes its input once, and the pages decode it again. An encoded "%", as in keys with an escape, must survive
+ * both.
+ */
 function currentRoute(): readonly [path: string, query: string] {
   const route = location.hash.replace(/^#?\/?/, "/").replaceAll("%25", "%2525");
   const at = route.indexOf("?");

@@ -5,7 +5,9 @@ const maxMatches = 20;
 const contextChars = 300;
 const maxChars = 4000;
 
-/** The parts of a text that have `words`, with every occurrence marked, ignoring case. A short text is shown whole. */
+/**
+ * The parts of a text that contain `words`, with every occurrence marked, ignoring case. A short text is shown in full.
+ */
 export function Highlight({ text, words }: { readonly text: string; readonly words: string }) {
   return (
     <div style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
@@ -16,7 +18,7 @@ export function Highlight({ text, words }: { readonly text: string; readonly wor
   );
 }
 
-/** As `splitAt`, but of a long text only the surroundings of its first matches. */
+/** Like `splitAt`, but for a long text returns only the text around the first matches. */
 export function excerptAt(text: string, words: string): string[] {
   if (text.length <= maxChars) return splitAt(text, words);
   const parts = splitAt(text, words, maxMatches);
@@ -31,10 +33,13 @@ export function excerptAt(text: string, words: string): string[] {
   });
 }
 
-/** Alternately what is between the matches, and a match. What follows the last of `limit` matches is one part. */
+/**
+ * Returns the text between matches and the matches, alternately. The text after the last of `limit` matches is one
+ * part.
+ */
 function splitAt(text: string, words: string, limit = Number.POSITIVE_INFINITY): string[] {
   if (words === "") return [text];
-  // The only letter that gets longer in lower case; positions would no longer fit.
+  // The only letter that becomes longer in lowercase, which would shift positions.
   const lower = text.replaceAll("İ", "i").toLowerCase();
   const wanted = words.replaceAll("İ", "i").toLowerCase();
   const parts: string[] = [];

@@ -2,12 +2,12 @@ import { useEffect, useEffectEvent } from "react";
 import styles from "./keys.module.css";
 import { readStored, writeStored } from "./stored.ts";
 
-/** Whether a key press belongs to a field that is being typed in. */
+/** Whether a key press belongs to a field in which the user is typing. */
 export function isTyping({ target }: { readonly target: EventTarget | null }): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || target.matches(fields));
 }
 
-/** Whether a key press belongs to an input method. 229: also where `isComposing` is late. */
+/** Whether a key press belongs to an input method. The code 229 covers browsers in which `isComposing` is late. */
 export function isInputMethod(event: {
   readonly nativeEvent: KeyboardEvent;
   readonly keyCode: number;
@@ -19,7 +19,7 @@ const fields = "textarea, select, input:not([type=checkbox], [type=radio])";
 
 const slot = "skein.keys";
 
-/** Single-letter keys can be switched off, because they collide with some speech and switch inputs. */
+/** Single-letter keys can be turned off, because they conflict with some speech and switch inputs. */
 export function hasLetterKeys(): boolean {
   return readStored(slot) !== "off";
 }
@@ -29,8 +29,9 @@ export function setLetterKeys(isOn: boolean): void {
 }
 
 /**
- * Keys of a page, wherever the focus is, except in a text field or a dialog. `null`: the key does nothing now. A key that is
- * held down acts once, because the next row may have taken the place of the one that it was pressed for.
+ * A page's keys, active regardless of the focus, except in a text field or a dialog. `null` means that the key
+ * currently does nothing. Holding a key down acts only once, because the next row might have moved into the position of
+ * the one it was pressed for.
  */
 export function useKeys(keys: Readonly<Record<string, (() => void) | null>>): void {
   const onKey = useEffectEvent((event: KeyboardEvent) => {
@@ -58,7 +59,7 @@ const symbols: Record<string, string> = {
   Escape: "Esc",
 };
 
-/** The key of a button, shown on it while it works. */
+/** A button's key, shown on the button while it is active. */
 export function Kbd({ keys }: { readonly keys: string }) {
   if (/^[a-z0-9]$/.test(keys) && !hasLetterKeys()) return null;
   return (

@@ -17,7 +17,7 @@ export const Markdown = memo(function Markdown({
   isOpen = false,
 }: {
   readonly text: string;
-  /** The text still grows: its last code block is not closed, and is not highlighted. */
+  /** `true` while the text is still growing. Its last code block is not closed and is not highlighted. */
   readonly isOpen?: boolean;
 }) {
   const isLong = text.length > longestMarkdown;
@@ -46,7 +46,7 @@ export const Markdown = memo(function Markdown({
 
 /** Texts beyond this are shown as they are: even splitting them would hold up the page. */
 const longestMarkdown = 300_000;
-/** Deeper quotes and lists are shown as they are. */
+/** More deeply nested quotes and lists are shown verbatim. */
 const maxDepth = 12;
 
 interface PieceProps {

@@ -11,7 +11,7 @@ interface ModalProps {
   readonly children: ReactNode;
 }
 
-/** A small page over the page. Escape and a press outside close it; the focus returns to where it was. */
+/** A dialog over the page. Escape or a click outside closes it, and the focus returns to the previous element. */
 export function Modal({ title, isOpen, onClose, children }: ModalProps) {
   return (
     <Dialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>

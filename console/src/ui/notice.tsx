@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { useConnectionState, useMay } from "../connect/gateway.tsx";
 import styles from "./notice.module.css";
 
-/** The middle of a page that has nothing else to show: loading, empty, failed. */
+/** The content of a page that has nothing else to show because it is loading, empty or failed. */
 export function Notice({
   text,
   isBusy = false,
@@ -22,7 +22,7 @@ export function Notice({
   );
 }
 
-/** Stands above every page: what it shows may be out of date. */
+/** Shown above every page while the gateway is offline, because the displayed data might be outdated. */
 export function OfflineBar() {
   if (useConnectionState() === "open") return null;
   return (

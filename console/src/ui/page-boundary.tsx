@@ -6,7 +6,7 @@ import styles from "./notice.module.css";
 import { Notice } from "./notice.tsx";
 
 interface BoundaryProps {
-  /** Another page starts without the failure of the one before. */
+  /** Another page starts without the previous page's failure. */
   readonly path: string;
   readonly children: ReactNode;
 }
@@ -15,7 +15,7 @@ interface BoundaryState {
   readonly error: Error | null;
 }
 
-/** A page that fails leaves the frame, the other pages and the connection as they are. */
+/** Contains the failure of a page, so that the frame, the other pages and the connection are unaffected. */
 export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { error: null };
 

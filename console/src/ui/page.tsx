@@ -2,14 +2,14 @@ import type { ReactNode } from "react";
 import { useEffect } from "react";
 import styles from "./page.module.css";
 
-/** Names the page in the browser's tabs and history. */
+/** Sets the page's name in the browser's tabs and history. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Skein`;
   }, [title]);
 }
 
-/** A page with a title, tools at its right, and content that scrolls. */
+/** A page with a title, tools to the right of it, and scrolling content. */
 export function Page({
   title,
   tools,
@@ -18,7 +18,7 @@ export function Page({
 }: {
   readonly title: string;
   readonly tools?: ReactNode;
-  /** The content goes to the edges and scrolls by itself. */
+  /** `true` if the content extends to the edges and handles its own scrolling. */
   readonly isFlush?: boolean;
   readonly children: ReactNode;
 }) {

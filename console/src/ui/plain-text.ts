@@ -1,9 +1,9 @@
 /**
- * Text of models, tools and strangers, made safe to look at: control characters and invisible or direction-changing
- * characters are shown as symbols, so that what is on the screen is what is in the log.
+ * Makes text from models, tools and other untrusted sources safe to display. Control characters and invisible or
+ * direction-changing characters are shown as symbols, so that the screen shows what is in the log.
  */
 
-// Joiners (U+200C, U+200D) and direction marks (U+200E, U+200F) stay: scripts and emoji need them.
+// Joiners (U+200C, U+200D) and direction marks (U+200E, U+200F) are kept, because scripts and emoji need them.
 const ranges = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -29,7 +29,7 @@ export function plainText(text: string): string {
   });
 }
 
-/** The first line, at most `most` characters. */
+/** Returns the first line, at most `most` characters long. */
 export function oneLine(text: string, most = 200): string {
   const line = plainText(
     text
@@ -40,7 +40,7 @@ export function oneLine(text: string, most = 200): string {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
-/** The limits of a text that is shown whole, and of the parts that are shown of a longer one. */
+/** The limits for a text that is shown in full, and for the displayed parts of a longer one. */
 export interface FoldLimits {
   readonly headLines: number;
   readonly headChars: number;
@@ -48,7 +48,10 @@ export interface FoldLimits {
   readonly tailChars: number;
 }
 
-/** Head and tail of a long text, and what is between them in words. `null`: the text is short enough. */
+/**
+ * Returns the beginning and end of a long text with a description of the omitted part, or `null` if the text is short
+ * enough.
+ */
 export function foldText(
   text: string,
   { headLines, headChars, tailLines, tailChars }: FoldLimits,
@@ -67,7 +70,7 @@ export function hiddenCount(lines: number, chars: number): string {
   return `${count.toLocaleString("en")} ${unit}`;
 }
 
-/** Where the line after the first `count` lines begins. */
+/** Returns where the line after the first `count` lines begins. */
 function afterLines(text: string, count: number): number {
   let at = 0;
   for (let line = 0; line < count; line += 1) {
@@ -78,7 +81,7 @@ function afterLines(text: string, count: number): number {
   return at;
 }
 
-/** Where the last `count` lines begin. */
+/** Returns where the last `count` lines begin. */
 function beforeLines(text: string, count: number): number {
   let at = text.length;
   for (let line = 0; line < count; line += 1) {
@@ -88,7 +91,7 @@ function beforeLines(text: string, count: number): number {
   return at + 1;
 }
 
-/** A position that does not split a character of two code units. */
+/** Returns a position that does not split a surrogate pair. */
 function wholeCharacter(text: string, at: number): number {
   const unit = text.charCodeAt(at);
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : Math.max(0, at);

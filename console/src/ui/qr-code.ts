@@ -1,13 +1,13 @@
 /**
- * A QR code for a link of at most 230 bytes (ISO/IEC 18004). Always version 9 in byte mode with error correction L and mask 3:
- * readers accept any version and mask, and links of one gateway are about equally long.
+ * A QR code for a link of at most 230 bytes (ISO/IEC 18004). Always uses version 9 in byte mode with error correction L
+ * and mask 3. Readers accept any version and mask, and a gateway's links all have about the same length.
  */
 
 const size = 53;
 const blockData = 116;
 const blockCheck = 30;
 const mostBytes = 230;
-/** Centers of the small squares; the large ones have the other corners. */
+/** The centers of the small squares. The large ones are in the other corners. */
 const alignments = [
   [26, 6],
   [6, 26],
@@ -20,7 +20,7 @@ const alignments = [
 const formatBits = 0b111100010011101;
 const versionBits = 0b001001101010011001;
 
-/** Rows of modules, `true` is dark. `null`: the text is too long. */
+/** Rows of modules, in which `true` is dark. `null` if the text is too long. */
 export function encodeQr(text: string): readonly (readonly boolean[])[] | null {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length > mostBytes) return null;
@@ -28,7 +28,7 @@ export function encodeQr(text: string): readonly (readonly boolean[])[] | null {
   const generator = generatorPolynomial();
   const blocks = [words.slice(0, blockData), words.slice(blockData)];
   const checks = blocks.map((block) => remainder(block, generator));
-  // A byte of each block in turn.
+  // One byte from each block in turn.
   const turns = [...range(blockData).flatMap((at) => blocks.map((each) => each[at] ?? 0))];
   turns.push(...range(blockCheck).flatMap((at) => checks.map((each) => each[at] ?? 0)));
   return draw(turns.flatMap((byte) => toBits(byte, 8)));
@@ -44,7 +44,7 @@ function toBits(value: number, length: number): boolean[] {
 
 /** The mode, the length, the bytes, and padding up to the capacity. */
 function toCodewords(bytes: Uint8Array): number[] {
-  // Mode 4 and the length take a byte and a half, so every byte is split between two words.
+  // Mode 4 and the length take one and a half bytes, so every byte is split between two words.
   const nibbles = [
     4,
     bytes.length >> 4,
@@ -59,7 +59,7 @@ function toCodewords(bytes: Uint8Array): number[] {
   return words;
 }
 
-/** In the field of 256 elements with the polynomial 0x11d. */
+/** Multiplies in the field of 256 elements with the polynomial 0x11d. */
 function multiply(a: number, b: number): number {
   let product = 0;
   for (let bit = 7; bit >= 0; bit -= 1) {
@@ -121,7 +121,7 @@ function draw(bits: readonly boolean[]): boolean[][] {
     set(size - 11 + (at % 3), Math.floor(at / 3), isDark);
     set(Math.floor(at / 3), size - 11 + (at % 3), isDark);
   }
-  // Up and down in columns of two, from the right; the column of the timing marks is left out.
+  // Goes up and down in columns of two, starting on the right. The column with the timing marks is skipped.
   let next = 0;
   for (let right = size - 1; right >= 1; right -= right === 8 ? 3 : 2) {
     for (const step of range(size)) {

@@ -4,11 +4,11 @@ import { useSearchParams } from "wouter";
 type Changes = Readonly<Record<string, string | null>>;
 
 interface ChangeOptions {
-  /** The back button skips the address before the change. */
+  /** Whether the back button skips the URL before the change. */
   readonly replace?: boolean;
 }
 
-/** The query of the address, and how to change some of its fields. `null` removes a field. */
+/** The URL's query and a function that changes some of its fields. `null` removes a field. */
 export function useQueryFields(): readonly [
   query: URLSearchParams,
   change: (changes: Changes, options?: ChangeOptions) => void,
@@ -27,8 +27,9 @@ export function useQueryFields(): readonly [
 }
 
 /**
- * A value that changes at once on the page and is written after a pause, because a reading per letter would be too much, and
- * browsers refuse to change the address with every press of a key that is held. Another value from outside replaces it.
+ * A value that changes immediately on the page and is written to the URL after a pause. One read per letter would be
+ * too many, and browsers refuse to change the URL on every repeat of a key that is held down. A new value from outside
+ * replaces it.
  */
 export function useDelayedField<T>(
   value: T,

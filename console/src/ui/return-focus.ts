@@ -1,12 +1,15 @@
 import { useEffect } from "react";
 
-/** What takes the focus of a control that has left: a row of its list, or what opened it or it is about. */
+/**
+ * The element that receives the focus of a removed control: a row in its list, the element that opened it, or the one
+ * it belongs to.
+ */
 const row = '[data-roving][tabindex="0"]';
 const heir = "[data-takes-focus]:not(:disabled)";
 
 /**
- * The browser gives the focus of a removed element to the page as a whole, where no key of a list works and Tab begins at the
- * top. Here it goes to what is nearest to the place of that element.
+ * The browser moves the focus of a removed element to the page as a whole, where no list keys work and Tab starts at
+ * the top. This moves the focus to the nearest element instead.
  */
 export function useReturnFocus(): void {
   useEffect(() => {
@@ -34,7 +37,7 @@ export function useReturnFocus(): void {
       const [first, second] = focused.hasAttribute("data-roving") ? [row, heir] : [heir, row];
       for (const element of around) {
         if (!element.isConnected) continue;
-        // A page that replaces another one begins at its start.
+        // A page that replaces another starts at its beginning.
         const next =
           element.id === "content"
             ? element
@@ -43,7 +46,7 @@ export function useReturnFocus(): void {
           return next.focus({ preventScroll: true });
       }
       focused = null;
-      // A dialog returns the focus by itself, unless what had it is gone too.
+      // A dialog returns the focus on its own, unless the element that had it no longer exists either.
       requestAnimationFrame(() => {
         if (document.activeElement === document.body) document.getElementById("content")?.focus();
       });

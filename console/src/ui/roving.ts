@@ -14,8 +14,8 @@ const steps: Readonly<Record<string, number>> = {
 };
 
 /**
- * One tab stop for a list of rows: arrows, `j` and `k`, page keys, Home and End move the focus among them. `reveal` mounts a
- * row of a virtual list.
+ * A single tab stop for a list of rows. Arrow keys, `j` and `k`, page keys, Home and End move the focus among the rows.
+ * `reveal` mounts a row in a virtual list.
  */
 export function useRoving(ids: readonly string[], reveal?: (id: string) => void) {
   const list = useRef<HTMLDivElement>(null);
@@ -23,14 +23,14 @@ export function useRoving(ids: readonly string[], reveal?: (id: string) => void)
   const at = useRef(0);
   const found = current === null ? -1 : ids.indexOf(current);
   if (found >= 0) at.current = found;
-  // The row after one that has left takes its place.
+  // When a row is removed, the next row takes its position.
   const stop = ids[Math.min(at.current, ids.length - 1)] ?? null;
   const find = (id: string) => list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(id)}"]`);
   const focus = (id: string) => {
     setCurrent(id);
     if (reveal !== undefined) {
       reveal(id);
-      // The row may be mounted only after the scroll.
+      // The row might not be mounted until after the scroll.
       return void requestAnimationFrame(() => find(id)?.focus());
     }
     const row = find(id);
@@ -40,14 +40,14 @@ export function useRoving(ids: readonly string[], reveal?: (id: string) => void)
   const hadFocus = useRef(false);
   const keepFocus = useEffectEvent(() => {
     if (!hadFocus.current || stop === null || document.activeElement !== document.body) return;
-    // A row of a virtual list that was scrolled away is not gone.
+    // A row in a virtual list that was scrolled out of view still exists.
     if (reveal === undefined || stop !== current) focus(stop);
   });
-  // The row that had the focus may be gone.
+  // The row that had the focus might no longer exist.
   useEffect(() => keepFocus(), [ids]);
   return {
     list,
-    /** The row that has the focus or gets it next. */
+    /** The row that has the focus or receives it next. */
     stop,
     focus,
     item: (id: string) => ({
@@ -58,7 +58,7 @@ export function useRoving(ids: readonly string[], reveal?: (id: string) => void)
         setCurrent(id);
       },
       onBlur: ({ relatedTarget }: FocusEvent) => {
-        // A row that is removed, and a window that is left, lose the focus to nothing.
+        // The focus is lost without a new target when a row is removed or the window is left.
         if (relatedTarget !== null) hadFocus.current = false;
       },
     }),
@@ -66,7 +66,7 @@ export function useRoving(ids: readonly string[], reveal?: (id: string) => void)
       const step = steps[event.key];
       if (step === undefined || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
       if (event.key.length === 1 && !hasLetterKeys()) return;
-      // A panel next to the rows has keys of its own.
+      // A panel next to the rows has its own keys.
       if (!(event.target instanceof Node) || list.current?.contains(event.target) !== true) return;
       event.preventDefault();
       const from = stop === null ? -1 : ids.indexOf(stop);

@@ -9,12 +9,12 @@ import styles from "./selection.module.css";
 export interface Selection {
   readonly ids: ReadonlySet<string>;
   toggle(id: string): void;
-  /** Selects all of these; if they are selected already, none of them. */
+  /** Selects all of these rows, or deselects them if all are already selected. */
   toggleAll(ids: readonly string[]): void;
   clear(): void;
 }
 
-/** Which rows are selected. Rows that are no longer shown are not selected either. */
+/** The selected rows. Rows that are no longer shown are not selected either. */
 export function useSelection(shown: readonly string[]): Selection {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const ids = useMemo(() => new Set(shown.filter((id) => chosen.has(id))), [shown, chosen]);
@@ -36,7 +36,7 @@ export function useSelection(shown: readonly string[]): Selection {
   };
 }
 
-/** The check box of a group of rows. */
+/** The check box for a group of rows. */
 export function SelectAll({
   name,
   ids,
@@ -65,12 +65,12 @@ interface SelectionBarProps {
   readonly selection: Selection;
   readonly error: string | null;
   readonly onDismiss: () => void;
-  /** What was done with the rows that were selected before. */
+  /** The result of the action on the previously selected rows. */
   readonly notice?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** Below the list, so that it moves no row when it appears. */
+/** Below the list, so that no row moves when it appears. */
 export function SelectionBar({ selection, error, onDismiss, notice, children }: SelectionBarProps) {
   const count = selection.ids.size;
   useKeys({ Escape: count > 0 ? selection.clear : null });
@@ -108,7 +108,10 @@ export function SelectionBar({ selection, error, onDismiss, notice, children }: 
 
 const maxCalls = 4;
 
-/** Does the same with every item, a few at a time, and says what failed. Resolves with the items for which it succeeded. */
+/**
+ * Applies the same action to every item, a few at a time, and reports failures. Resolves to the items for which it
+ * succeeded.
+ */
 export function useForEach<T>() {
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);

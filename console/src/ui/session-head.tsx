@@ -20,12 +20,12 @@ const views = [
 const PlaceContext = createContext<SessionPlace>({ key: "main" });
 export const SessionPlaceProvider = PlaceContext.Provider;
 
-/** The session that the components below a provider are about. */
+/** The session for the components below a provider. */
 export function useSessionPlace(): SessionPlace {
   return useContext(PlaceContext);
 }
 
-/** The session that the route names. */
+/** The session named by the route. */
 export function useRoutePlace(): SessionPlace {
   const { key = "main" } = useParams<{ key: string }>();
   const [query] = useSearchParams();
@@ -33,7 +33,7 @@ export function useRoutePlace(): SessionPlace {
   return useMemo(() => ({ key: decodeKey(key), ...userParam({ userId }) }), [key, userId]);
 }
 
-/** A page about one session: its name, its other views, and the content, which scrolls by itself. */
+/** A page about one session: its name, its other views, and content that handles its own scrolling. */
 export function SessionViewPage({
   place,
   view,

@@ -5,15 +5,15 @@ import styles from "./side-panel.module.css";
 
 interface SidePanelProps {
   readonly title: string;
-  /** What it is about, in mono at the right of the title. */
+  /** The subject, in a monospace font to the right of the title. */
   readonly note?: string;
-  /** The thread of the session that it is about. */
+  /** The thread of the panel's session. */
   readonly thread?: number | undefined;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }
 
-/** Details at the side of a list; over it where the page is narrow. */
+/** Details next to a list, or over it on narrow pages. */
 export function SidePanel({ title, note, thread, onClose, children }: SidePanelProps) {
   useKeys({ Escape: onClose });
   return (

@@ -4,12 +4,12 @@ import buttons from "./button.module.css";
 
 export interface Steady<T> {
   readonly items: readonly T[];
-  /** The rows that have arrived and are not shown yet. */
+  /** The rows that have arrived but are not shown yet. */
   readonly fresh: readonly T[];
   isGone(id: string): boolean;
-  /** Shows the rows as they are now, although the pointer or the focus is still there. */
+  /** Shows the current rows, even though the pointer or the focus is still inside. */
   release(): void;
-  /** For the element around the rows. */
+  /** Props for the element around the rows. */
   readonly hold: {
     readonly ref: RefCallback<HTMLElement>;
     onFocus(event: FocusEvent): void;
@@ -18,19 +18,19 @@ export interface Steady<T> {
 }
 
 /**
- * While the pointer or the keyboard focus is inside a list, its rows keep their places: rows that arrive are not
- * shown, and rows that leave stay as they were last.
+ * While the pointer or the keyboard focus is inside a list, its rows keep their positions. New rows are not shown, and
+ * removed rows stay in their last state.
  */
 export function useSteady<T extends { readonly id: string }>(
   items: readonly T[],
-  /** What a row that has changed keeps of its old place, such as its group. */
+  /** The part of its old position that a changed row keeps, such as its group. */
   inPlace: (now: T, before: T) => T = (now) => now,
 ): Steady<T> {
   const [isPointed, setIsPointed] = useState(false);
   const [isFocused, setIsFocused] = useState(false);
   const [, setReleases] = useState(0);
   const around = useRef<HTMLElement | null>(null);
-  // React misses that the pointer or the focus leaves if the element with it was removed.
+  // React does not notice that the pointer or the focus has left if the element that had it was removed.
   const watch = useCallback((element: HTMLElement | null) => {
     around.current = element;
     if (element === null) return;
@@ -73,7 +73,7 @@ export function useSteady<T extends { readonly id: string }>(
     },
     hold: {
       ref: watch,
-      // A click gives focus too, but the pointer may leave while the focus stays.
+      // A click sets the focus too, but the pointer can leave while the focus stays.
       onFocus: ({ target }) => setIsFocused(target.matches(":focus-visible")),
       onBlur: ({ currentTarget, relatedTarget }) => {
         if (!currentTarget.contains(relatedTarget)) setIsFocused(false);
@@ -82,7 +82,7 @@ export function useSteady<T extends { readonly id: string }>(
   };
 }
 
-/** Rows after the last known one, such as those of the next page, move nothing. */
+/** Rows after the last known one, such as those on the next page, do not move anything. */
 function withRest<T extends { readonly id: string }>(order: readonly T[], items: readonly T[]): readonly T[] {
   if (order === items || order.length === 0) return items;
   const known = new Set(order.map(({ id }) => id));
@@ -90,7 +90,9 @@ function withRest<T extends { readonly id: string }>(order: readonly T[], items:
   return end === 0 || end === items.length ? order : [...order, ...items.slice(end)];
 }
 
-/** Shows what has arrived. Inside the element that holds the rows, because they move as soon as the pointer leaves it. */
+/**
+ * Shows new rows. Must be inside the element that holds the rows, because they move as soon as the pointer leaves it.
+ */
 export function FreshRows({ steady }: { readonly steady: Steady<unknown> }) {
   const { fresh, release } = steady;
   if (fresh.length === 0) return null;

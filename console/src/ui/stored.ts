@@ -1,11 +1,11 @@
 /**
- * Values that outlast a reload, for this tab or for the whole browser. A browser may refuse storage, or have no room left:
- * the page then works without them.
+ * Values that survive a reload, for this tab or for the whole browser. If a browser denies storage or has no space
+ * left, the page works without them.
  */
 
 export type StoredFor = "tab" | "browser";
 
-// Even the property throws where storage is refused.
+// If storage is denied, even accessing the property throws.
 const storageOf = (area: StoredFor) => (area === "tab" ? sessionStorage : localStorage);
 
 export function readStored(slot: string, area: StoredFor = "browser"): string | null {
@@ -22,6 +22,6 @@ export function writeStored(slot: string, value: string | null, area: StoredFor 
     if (value === null) storageOf(area).removeItem(slot);
     else storageOf(area).setItem(slot, value);
   } catch {
-    // It is forgotten at the next reload.
+    // The value is lost on the next reload.
   }
 }

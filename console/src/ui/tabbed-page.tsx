@@ -8,7 +8,7 @@ interface PageTab {
   readonly href: string;
   readonly isCurrent: boolean;
   readonly count?: number;
-  /** The count needs someone's attention. */
+  /** Whether the count needs attention. */
   readonly isAlarm?: boolean;
 }
 
@@ -19,7 +19,7 @@ interface TabbedPageProps {
   readonly children: ReactNode;
 }
 
-/** A page whose title is a choice of parts. The content goes to the edges and scrolls by itself. */
+/** A page whose title selects one of its parts. The content extends to the edges and handles its own scrolling. */
 export function TabbedPage({ title, tabs, tools, children }: TabbedPageProps) {
   const tab = tabs.find(({ isCurrent }) => isCurrent)?.name ?? title;
   useTitle(tab);

@@ -9,7 +9,7 @@ function readTheme(): Theme {
   return stored === "light" || stored === "dark" ? stored : "system";
 }
 
-/** Sets the theme of the page, and stores a new choice. */
+/** Sets the page's theme and stores a new choice. */
 export function applyTheme(choice?: Theme): Theme {
   if (choice !== undefined) writeStored(slot, choice === "system" ? null : choice);
   const theme = choice ?? readTheme();
@@ -18,7 +18,7 @@ export function applyTheme(choice?: Theme): Theme {
   return theme;
 }
 
-/** The height of a row in pixels, for lists that compute their places: the `--row` of the style sheet. */
+/** The row height in pixels, for lists that compute positions. Matches `--row` in the style sheet. */
 export function rowHeight(): number {
   return matchMedia("(pointer: coarse)").matches ? 44 : 28;
 }
@@ -77,7 +77,7 @@ function chooseThread(parent: number, seed: number, taken: ReadonlySet<number>):
   return choices.find((thread) => !taken.has(thread)) ?? choices[seed % choices.length] ?? parent;
 }
 
-/** The color of a session: one of twelve threads, the same in every view. */
+/** Returns a session's color, which is one of twelve threads and the same in every view. */
 export function threadOf(sessionId: string): number {
   return threads.get(sessionId) ?? hash(sessionId) % threadCount;
 }
@@ -87,6 +87,6 @@ function hash(text: string): number {
   for (let index = 0; index < text.length; index += 1) {
     value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
   }
-  // FNV's low bits are weak for short IDs; fold the high ones in.
+  // FNV's low bits are weak for short IDs, so the high bits are folded in.
   return (value ^ (value >>> 15)) >>> 0;
 }

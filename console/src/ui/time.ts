@@ -3,7 +3,7 @@ const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" 
 const dayOfYear = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** The clock time today, otherwise the day. */
+/** Returns the clock time for today, otherwise the day. */
 export function shortTime(at: number, now = Date.now()): string {
   const date = new Date(at);
   const today = new Date(now);
@@ -11,7 +11,7 @@ export function shortTime(at: number, now = Date.now()): string {
   return shortDay(date, today);
 }
 
-/** Nov 17, with the year unless it is this one. */
+/** Formats Nov 17, with the year unless it is the current one. */
 export function shortDay(date: Date, today = new Date()): string {
   return (date.getFullYear() === today.getFullYear() ? day : dayOfYear).format(date);
 }
@@ -20,7 +20,7 @@ export function fullTime(at: number): string {
   return full.format(at);
 }
 
-/** 850 ms, 3.2 s, 4 min, 2 h, 3 d. */
+/** Formats 850 ms, 3.2 s, 4 min, 2 h, 3 d. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -29,13 +29,13 @@ export function duration(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** now, 3 min ago, 2 h ago. */
+/** Formats now, 3 min ago, 2 h ago. */
 export function ago(at: number, now = Date.now()): string {
   const passed = now - at;
   return passed < 10_000 ? "now" : `${duration(passed)} ago`;
 }
 
-/** 950, 12.3k, 1.2M. */
+/** Formats 950, 12.3k, 1.2M. */
 export function shortCount(value: number): string {
   if (value < 1000) return String(Math.round(value));
   if (value < 1_000_000) return `${trim(value / 1000)}k`;

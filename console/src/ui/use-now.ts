@@ -36,7 +36,7 @@ class Clock {
 const clocks = { second: new Clock(1000), minute: new Clock(60_000) };
 const unsubscribed = () => () => undefined;
 
-/** The time, again every second or minute while `isRunning`. */
+/** The current time, updated every second or minute while `isRunning`. */
 export function useNow(isRunning = true, unit: keyof typeof clocks = "second"): number {
   const [mountedAt] = useState(() => Date.now());
   const clock = clocks[unit];

@@ -15,7 +15,7 @@ import { UsageTable } from "./usage-table.tsx";
 export type UsageRow = Result<"sessions.usage">["rows"][number];
 export type Grouping = "model" | "agent" | "user" | "session";
 
-/** What the table is narrowed down to: the sessions that one bar or row is made of. */
+/** The filter for the table: the sessions behind one bar or row. */
 export interface Part {
   readonly group: Exclude<Grouping, "session"> | "day";
   /** Empty for the unnamed user. */
@@ -33,8 +33,8 @@ const parts = ["day", "model", "agent", "user"] as const;
 const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /**
- * `/usage?days=&by=`: what was spent, by day in the reader's time zone and by model, agent, user or session. With `day`,
- * `model`, `agent` or `user`: the sessions that spent it.
+ * `/usage?days=&by=`: usage by day in the user's time zone, and by model, agent, user or session. With `day`, `model`,
+ * `agent` or `user`, the sessions that account for it.
  */
 export default function UsagePage() {
   const { client } = useGateway();
@@ -154,14 +154,14 @@ function startOfDay(days: number): Date {
   return dayAfter(start, 1 - days);
 }
 
-/** By the calendar, because not every day has 24 hours. */
+/** Based on the calendar, because not every day has 24 hours. */
 function dayAfter(day: Date, count: number): Date {
   const after = new Date(day);
   after.setDate(after.getDate() + count);
   return after;
 }
 
-/** `YYYY-MM-DD` for each day of the range. */
+/** Returns `YYYY-MM-DD` for each day in the range. */
 function daysFrom(start: Date, count: number): readonly string[] {
   const two = (value: number) => String(value).padStart(2, "0");
   return Array.from({ length: count }, (_, index) => {
@@ -186,7 +186,10 @@ interface DayChartProps {
   readonly hrefOf: (day: string) => string;
 }
 
-/** One bar a day, which opens the sessions of that day. Tokens without a price are hatched, because they have no cost to add. */
+/**
+ * One bar per day, which opens that day's sessions. Tokens without a price are hatched, because they have no cost to
+ * add.
+ */
 function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   const byDay = new Map(rows.map((row) => [row.day, row]));
   const top = roundTop(Math.max(1, ...rows.map((row) => row.totalTokens)));
@@ -236,7 +239,7 @@ function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   );
 }
 
-/** The next of 1, 2, 5, 10, 20, 50, …, so that the lines of the scale have round figures. */
+/** Returns the next of 1, 2, 5, 10, 20, 50, …, so that the scale has round numbers. */
 function roundTop(tokens: number): number {
   const unit = 10 ** Math.floor(Math.log10(tokens));
   return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= tokens) ?? tokens;

@@ -12,7 +12,7 @@ type Message = Context["request"]["messages"][number] & {
   readonly toolName?: string;
 };
 
-/** The request as it is sent: system prompt, tools, then each message with its tokens and the entry it comes from. */
+/** The request as sent: the system prompt, the tools, then each message with its tokens and the entry it comes from. */
 export function RequestMessages({
   context,
   place,

@@ -16,7 +16,7 @@ const parts: Readonly<Record<Part, string>> = {
   images: "Images",
 };
 
-/** The tokens of a request by part. The parts add up to the total; the rest of the line is the window that is left. */
+/** A request's tokens by part. The parts add up to the total. The rest of the bar is the unused part of the window. */
 export function TokenBar({
   tokens,
   counted,
