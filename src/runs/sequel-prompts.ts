@@ -173,7 +173,7 @@ const replySkip = "REPLY_SKIP";
 /** A reply from an agent that has nothing to announce. */
 const announceSkip = "ANNOUNCE_SKIP";
 
-/** What previews show in place of a control word. */
+/** The text that previews show instead of a control word. */
 export const noReply = "(no reply)";
 
 /** Whether a reply is a control word. Control words are never sent to a channel. */

@@ -13,7 +13,7 @@ afterEach(() => void vi.restoreAllMocks());
 const texts = (text: string) => splitMarkdown(text).map((piece) => piece.text);
 const withoutSpace = (text: string) => text.replace(/\s+/g, "");
 
-/** Each takes time that grows with the square of its length, or worse, if it is parsed as a whole. */
+/** Parsing any of these as a whole takes quadratic time or worse. */
 const hostile = {
   addresses: `${"a.".repeat(200)}@\n\n`,
   "one long address": "a.",
@@ -59,7 +59,7 @@ describe("the pieces of a Markdown text", () => {
       const { head, tail } = foldPieces(pieces, 0);
       const shown = [...head, ...tail].filter(({ code }) => code === null);
       for (const piece of shown) parsePiece(piece.text, {});
-      // Once as blocks and once as words; what is nested, once more for each of at most 30 levels.
+      // Counted once as blocks and once as words. Nested text is counted again for each of up to 30 levels.
       expect(sources.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(32 * text.length);
       expect(Math.max(0, ...sources)).toBeLessThanOrEqual(20_000);
       expect(shown.length).toBeLessThanOrEqual(4000);

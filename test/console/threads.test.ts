@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assignThreads, threadOf } from "../../console/src/ui/theme.ts";
 
-/** Hues between two threads on the circle. */
+/** The number of hues between two threads on the color circle. */
 function distance(a: number, b: number): number {
   const steps = Math.abs(a - b);
   return Math.min(steps, 12 - steps);

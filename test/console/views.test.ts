@@ -72,7 +72,7 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
       .poll(() => menu.locator("option").allInnerTexts())
       .toEqual(["rehearsal/basic (this session)", "anthropic/claude-sonnet-4-5"]);
     expect(await menu.locator("optgroup").getAttribute("label")).toBe("anthropic");
-    // By keyboard: the first letters choose a model.
+    // With the keyboard, the first letters select a model.
     await menu.focus();
     await page.keyboard.type("anth");
     const isShown = () => page.getByRole("definition").filter({ hasText: "anthropic-messages" }).waitFor();
@@ -263,7 +263,7 @@ describe.skipIf(browser === null)("the family in the console", () => {
     const colors = (links: Element[]) => links.map((link) => link.getAttribute("data-thread"));
     const names = (await lanes.allInnerTexts()).map((name) => name.split("\n")[0] ?? "");
     const threads = await lanes.evaluateAll(colors);
-    // The root, then its children in the order in which it spawned them, then the partner.
+    // The root, then its children in spawn order, then the partner.
     expect(names).toEqual([
       "main",
       "write a welcome note for spring guests",

@@ -63,10 +63,10 @@ export function toneOf({ runId, state }: Span, needsYou: ReadonlySet<string>): T
   }
 }
 
-/** An open run comes before one that ended, and one that needs a person before all others; otherwise the latest counts. */
+/** Runs that need a person come first, then other open runs, then ended ones. Among equals, the latest run is used. */
 const urgency: readonly (Tone | undefined)[] = ["queued", "waiting", "running", "needs-you"];
 
-/** What a session is doing, by key. A session without runs is not in it. */
+/** Returns what each session is doing, by key. Sessions without runs are omitted. */
 export function findTones(
   { nodes, spans }: Family,
   needsYou: ReadonlySet<string>,
@@ -81,8 +81,8 @@ export function findTones(
 }
 
 /**
- * The members in the order of every view: the root first, each session before those that it spawned or that were forked
- * from it, and siblings in the order in which they were created.
+ * Returns the members in the order that every view uses. The root comes first. Each session precedes those that were
+ * spawned or forked from it, and siblings are in creation order.
  */
 export function orderMembers(family: Family): readonly { readonly member: Member; readonly depth: number }[] {
   const known = new Set(family.nodes.map(({ key }) => key));
@@ -90,7 +90,7 @@ export function orderMembers(family: Family): readonly { readonly member: Member
     const parent = parentKey ?? forkOf;
     return key === family.rootKey || parent === undefined || !known.has(parent) ? "" : parent;
   };
-  // Siblings are often created in the same millisecond. Their spawns are in order.
+  // Siblings are often created in the same millisecond, but their spawns are in order.
   const spawns = family.edges.filter(({ kind }) => kind === "spawn").map(({ toKey }) => toKey);
   const rank = new Map(spawns.map((key, index) => [key, index]));
   const rankOf = ({ key }: Member) => rank.get(key) ?? spawns.length;

@@ -65,7 +65,7 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
   );
 }
 
-/** The names of the columns, where the page is wide enough for columns. Each row says the same without them. */
+/** The column names, shown if the page is wide enough for columns. Each row has the same information without them. */
 export function RunHeads() {
   return (
     <p className={styles.heads} aria-hidden>

@@ -53,7 +53,7 @@ const kindWords: Readonly<Record<string, string>> = {
   announce: "result",
 };
 
-/** What started a run, in plain words. */
+/** Describes what started a run, in plain words. */
 export function kindWord({ kind }: Pick<RunRow, "kind">): string {
   return kindWords[kind] ?? kind;
 }

@@ -63,7 +63,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
       ...(queueMode === undefined ? {} : { queueMode }),
     };
     try {
-      // Offline, the client sends it once the gateway is back.
+      // While offline, the client sends the message once the gateway is back.
       await client.call("chat.send", message, { signal });
       changeDraft((now) => withoutSent(now, draft));
       onSent();

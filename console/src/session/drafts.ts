@@ -9,9 +9,12 @@ export interface Draft {
   readonly attachments: readonly Attachment[];
   /** Kept until the gateway has responded. Sending again with the same key does not start a second run. */
   readonly sendKey: string | null;
-  /** Set while it is on its way, also after the reader has gone to another page. Aborting it keeps the message here. */
+  /**
+   * Set while the message is being sent, even after the user has gone to another page. Aborting it keeps the message as
+   * a draft.
+   */
   readonly sending: AbortController | null;
-  /** Why it was not sent. */
+  /** Why the message was not sent. */
   readonly error: string | null;
 }
 

@@ -13,7 +13,7 @@ import { SessionView } from "./session-page.tsx";
 
 const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 
-/** The rehearsal model answers each task over its seconds, so that the lanes can be watched while they grow. */
+/** The rehearsal model spends the given number of seconds on each task, so that users can watch the lanes grow. */
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 

@@ -61,13 +61,16 @@ function messageKind(message: MessageOf): RowKind {
 
 const controlWords: readonly string[] = ["REPLY_SKIP", "ANNOUNCE_SKIP"];
 
-/** The word by which an agent ends an exchange or stays silent, if a text is nothing else. It is not meant for people. */
+/**
+ * Returns the control word if the text consists of nothing else. Agents use control words to end an exchange or to stay
+ * silent. They are not meant for people.
+ */
 export function controlWord(text: string): string | null {
   const word = text.trim();
   return controlWords.includes(word) ? word : null;
 }
 
-/** Whether a text that is still being written may become a control word. */
+/** Whether a text that is still being written could become a control word. */
 export function mayBecomeControlWord(text: string): boolean {
   const begun = text.trim();
   return begun !== "" && controlWords.some((word) => word.startsWith(begun));

@@ -44,7 +44,7 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
   );
 }
 
-/** Stands for the middle of a long text. */
+/** Shown in place of the middle of a long text. */
 export function ShowMore({ hidden, onClick }: { readonly hidden: string; readonly onClick: () => void }) {
   return (
     <button type="button" className={styles.more} onClick={onClick}>
@@ -63,7 +63,7 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
       ({ highlight }) => {
         if (isCurrent) setColored({ text, nodes: highlight(text, language) });
       },
-      // Offline, code stays without colors.
+      // While offline, code has no syntax highlighting.
       () => undefined,
     );
     return () => {

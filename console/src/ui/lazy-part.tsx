@@ -1,16 +1,16 @@
 import type { ComponentType } from "react";
 import { lazy } from "react";
 
-/** Parts that could not be loaded. Each function makes the next rendering load its part again. */
+/** Parts that could not be loaded. Calling a function makes the next render load its part again. */
 const failed = new Set<() => void>();
 
-/** Lets the parts that could not be loaded be loaded again. */
+/** Allows parts that could not be loaded to be loaded again. */
 export function retryFailedParts(): void {
   for (const retry of failed) retry();
   failed.clear();
 }
 
-/** A part of the console that is loaded when it is shown. React's `lazy` never repeats a load that failed. */
+/** A part of the console that is loaded when it is shown. Unlike this, React's `lazy` never repeats a failed load. */
 export function lazyPart<Props extends object>(
   load: () => Promise<{ readonly default: ComponentType<Props> }>,
 ): ComponentType<Props> {

@@ -3,28 +3,28 @@ import { getDefaults, Lexer, Tokenizer } from "marked";
 import { hiddenCount } from "./plain-text.ts";
 
 /**
- * A part of a Markdown text that is parsed by itself. Parsing can take time that grows with the square of the length,
- * so no piece is long, and a text that grows has only its last piece parsed again.
+ * A part of a Markdown text that is parsed separately. Parsing can take quadratic time, so every piece is short, and
+ * only the last piece of a growing text is parsed again.
  */
 export interface MarkdownPiece {
-  /** Where it begins. Texts only grow at the end, so the position names a piece. */
+  /** The start position. Texts grow only at the end, so the position identifies a piece. */
   readonly at: number;
   readonly text: string;
   readonly lineCount: number;
-  /** A fenced block, which is not parsed. */
+  /** Whether this is a fenced block, which is not parsed. */
   readonly code: { readonly language: string; readonly text: string; readonly isClosed: boolean } | null;
 }
 
 const maxPieceChars = 10_000;
 const maxPieceLines = 200;
-/** How far a line is read to see what it begins. */
+/** How many characters of a line are read to see what it begins. */
 const lineStart = 1000;
 
 const listItem = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
 const openingFence = /^(?<indent> {0,3})(?<fence>`{3,}(?=[^`]*$)|~{3,})(?<info>.*)$/;
 const tableHead = /^[^\n|]*\|[^\n]*\n[ \t|:]*-[- \t|:]*\n/;
 
-/** Splits a text at blank lines that end a block, around fenced code, and where a block is too long. */
+/** Splits a text at blank lines that end a block, around fenced code, and in blocks that are too long. */
 export function splitMarkdown(given: string): readonly MarkdownPiece[] {
   const text = given.includes("\r") ? given.replace(/\r\n?/g, "\n") : given;
   const pieces: MarkdownPiece[] = [];
@@ -61,7 +61,7 @@ export function splitMarkdown(given: string): readonly MarkdownPiece[] {
   return pieces;
 }
 
-/** Where the next line begins. */
+/** Returns where the next line begins. */
 function endOfLine(text: string, at: number): number {
   const found = text.indexOf("\n", at);
   return found < 0 ? text.length : found + 1;
@@ -92,16 +92,18 @@ function readFence(
   };
 }
 
-/** What a piece costs to show, in characters: each line becomes at least one element. */
+/** Returns the cost of showing a piece, in characters. Each line becomes at least one element. */
 function costOf({ text, lineCount, code }: MarkdownPiece): number {
-  // A code block has a head and a button, and of a long one only the ends are mounted.
+  // A code block has a header and a button. Only the ends of a long block are mounted.
   return code === null ? text.length + lineCount * 30 : 500 + Math.min(text.length, 50_000);
 }
 
 const headCost = 120_000;
 const tailCost = 30_000;
 
-/** The pieces of a long text that are shown, and how much is between them. Each step shows as much again. */
+/**
+ * Returns the pieces of a long text to show and how much is hidden between them. Each step shows the same amount more.
+ */
 export function foldPieces(
   pieces: readonly MarkdownPiece[],
   step: number,
@@ -111,7 +113,7 @@ export function foldPieces(
   readonly tail: readonly MarkdownPiece[];
 } {
   const next = (index: number) => costOf(pieces[index] as MarkdownPiece);
-  // The last piece is always shown: it is where an answer grows.
+  // The last piece is always shown, because that is where an answer grows.
   let [from, to] = [0, Math.max(0, pieces.length - 1)];
   for (let left = tailCost; to > 0 && left >= next(to - 1); left -= next(to)) to -= 1;
   for (let left = headCost * (step + 1); from < to && left > 0; from += 1) left -= next(from);
@@ -122,13 +124,13 @@ export function foldPieces(
   return { head: pieces.slice(0, from), hidden: hiddenCount(lines, chars), tail: pieces.slice(to) };
 }
 
-/** Where labels of links lead, by label. */
+/** Link targets, keyed by label. */
 export type LinkTargets = Readonly<Record<string, string>>;
 
 const maxDefinitions = 1000;
 const labelOf = (text: string) => text.toLowerCase().replace(/\s+/g, " ");
 
-/** The targets that are defined anywhere in a text. The first definition of a label counts. */
+/** Returns the targets defined anywhere in a text. The first definition of a label takes precedence. */
 export function findLinkTargets(text: string): LinkTargets {
   const targets: Record<string, string> = Object.create(null);
   if (!text.includes("]:")) return targets;
@@ -142,7 +144,7 @@ export function findLinkTargets(text: string): LinkTargets {
   return targets;
 }
 
-/** The targets that a piece may use. */
+/** Returns the targets that a piece can use. */
 export function targetsOf(piece: string, targets: LinkTargets): LinkTargets {
   const used: Record<string, string> = {};
   for (const [, label = ""] of piece.matchAll(/\[([^\][\n]{1,200})\]/g)) {
@@ -154,19 +156,22 @@ export function targetsOf(piece: string, targets: LinkTargets): LinkTargets {
 
 /** Thirty quotes or lists that begin on one line. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
-/** A longer piece is one line that has no place to be split at. */
+/** A piece longer than this is a single line that cannot be split. */
 const longestParagraph = 20_000;
-/** The number of characters times that of delimiters. Each delimiter may look for its partner up to the end. */
+/** The number of characters times the number of delimiters. Each delimiter can search for its partner up to the end. */
 const maxInlineWork = 1_000_000;
 
-/** Addresses count as links where they begin with a scheme or `www.`. Looking for others looks ahead from every word. */
+/**
+ * A URL is recognized as a link only if it begins with a scheme or `www.`. Recognizing others requires looking ahead
+ * from every word.
+ */
 const inlineRules = {
   ...Lexer.rules.inline.gfm,
   text: /^(?:`+|~+|[^`~])(?:(?=[`~])|(?= {2,}\n)|[\s\S]*?(?:(?=[\\<![`*~_]|https?:\/\/|(?<![^\s*_~(])www\.|$)|[^ ](?= {2,}\n)))/,
   url: /^(https?:\/\/|www\.)[^\s<]{1,2000}/,
 };
 
-/** The tokens of a piece. `null`: too long or too deep to be parsed. */
+/** Returns a piece's tokens, or `null` if it is too long or too deeply nested to be parsed. */
 export function parsePiece(text: string, targets: LinkTargets): readonly Token[] | null {
   if (text.length > longestParagraph || tooDeep.test(text)) return null;
   const tokenizer = new Tokenizer();

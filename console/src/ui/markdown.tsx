@@ -9,8 +9,9 @@ import { findLinkTargets, foldPieces, parsePiece, splitMarkdown, targetsOf } fro
 import { plainText } from "./plain-text.ts";
 
 /**
- * Markdown of models and strangers. Tokens become elements; there is no path from text to HTML, remote images become
- * links, and links open only http, https and mail addresses. Of a long text the ends are mounted.
+ * Markdown from models and other untrusted sources. Tokens become elements, and text is never interpreted as HTML.
+ * Remote images become links, and links open only http, https and mail addresses. Only the ends of a long text are
+ * mounted.
  */
 export const Markdown = memo(function Markdown({
   text,
@@ -44,7 +45,7 @@ export const Markdown = memo(function Markdown({
   );
 });
 
-/** Texts beyond this are shown as they are: even splitting them would hold up the page. */
+/** Longer texts are shown verbatim, because even splitting them would block the page. */
 const longestMarkdown = 300_000;
 /** More deeply nested quotes and lists are shown verbatim. */
 const maxDepth = 12;
@@ -52,12 +53,12 @@ const maxDepth = 12;
 interface PieceProps {
   readonly text: string;
   readonly code: MarkdownPiece["code"];
-  /** The targets of its links, as JSON. */
+  /** The link targets, as JSON. */
   readonly targets: string;
   readonly isOpen: boolean;
 }
 
-/** Memoized by its source, so that a growing answer parses and renders its last piece alone. */
+/** Memoized by its source, so that a growing answer parses and renders only its last piece again. */
 const Piece = memo(
   function Piece({ text, code, targets, isOpen }: PieceProps) {
     const tokens = useMemo(

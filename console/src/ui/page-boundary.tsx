@@ -35,7 +35,7 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
-    // After an update of the gateway, only a reload finds the parts of the page. It loses the drafts.
+    // After a gateway update, the page's parts can be found only after a reload, which loses the drafts.
     return (
       <Notice text={`This page cannot be shown: ${error.message}`} isError>
         <p className={styles.actions}>

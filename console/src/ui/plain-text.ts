@@ -64,7 +64,7 @@ export function foldText(
   return { head: text.slice(0, from), hidden: hiddenCount(lines, to - from), tail: text.slice(to) };
 }
 
-/** How much is hidden, in words. A few lines that are long say nothing about it. */
+/** Describes how much is hidden. For a few long lines, the number of lines would not show this. */
 export function hiddenCount(lines: number, chars: number): string {
   const [count, unit] = lines * 1000 > chars ? [lines, "lines"] : [chars, "characters"];
   return `${count.toLocaleString("en")} ${unit}`;

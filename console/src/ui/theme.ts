@@ -23,17 +23,20 @@ export function rowHeight(): number {
   return matchMedia("(pointer: coarse)").matches ? 44 : 28;
 }
 
-/** What the color of a session depends on. */
+/** The properties that determine a session's color. */
 interface ThreadOwner {
   readonly sessionId: string;
   readonly key: string;
   readonly userId?: string | undefined;
-  /** The key of its parent. */
+  /** The parent's key. */
   readonly spawnedBy?: string | undefined;
 }
 
 const threadCount = 12;
-/** Steps from the parent's hue. The far ones come first: they are at least two hues from the parent and each other. */
+/**
+ * Distances from the parent's hue. The far ones are used first, because they are at least two hues away from the parent
+ * and from each other.
+ */
 const farSteps = [2, 4, 6, 8, 10];
 const nearSteps = [1, 3, 5, 7, 9, 11];
 const threads = new Map<string, number>();
@@ -41,10 +44,10 @@ const idsByPlace = new Map<string, string>();
 const takenByParent = new Map<string, Set<number>>();
 
 /**
- * Gives sessions their colors. A hash of the ID alone gives three siblings the same or neighboring hues more often than
- * not, so a child avoids the hues of its parent and of the siblings before it. Every list that the page reads passes its
- * sessions here before it shows them, and a color that was given stays, so all views agree. Sessions are considered in
- * the order of their IDs: after a reload, the same sessions have the same colors.
+ * Assigns colors to sessions. With only a hash of the ID, three siblings would usually have the same or neighboring
+ * hues, so a child avoids the hues of its parent and of earlier siblings. Every list is passed here before it is shown,
+ * and an assigned color does not change, so all views agree. Sessions are processed in ID order, so the same sessions
+ * have the same colors after a reload.
  */
 export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));

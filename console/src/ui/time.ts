@@ -49,7 +49,10 @@ interface Usage {
   readonly cacheWrite?: number | undefined;
 }
 
-/** The tokens of a request as its provider counted them, cached ones included. The same words wherever a request appears. */
+/**
+ * Formats a request's tokens as counted by its provider, including cached ones. The wording is the same wherever a
+ * request appears.
+ */
 export function usageText(usage: Usage): string {
   return `${shortCount(requestTokens(usage))} in · ${shortCount(usage.output ?? 0)} out`;
 }

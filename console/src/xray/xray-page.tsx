@@ -121,7 +121,9 @@ export default function XrayPage() {
   );
 }
 
-/** The model that a request is for unless another one is chosen, and how many tokens it counted for an answer. */
+/**
+ * Returns the model that a request is for unless another one is selected, and how many tokens it counted for an answer.
+ */
 function useOwnModel(place: SessionPlace, entryId: string | null) {
   const details = useCall("sessions.get", place, { staleMs: 1000 });
   const page = useCall(

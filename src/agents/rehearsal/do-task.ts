@@ -16,7 +16,7 @@ export interface Task {
 }
 
 const longestSubject = 120;
-/** Only seconds: a task such as “explain the plan in 5 minutes” is about its subject. */
+/** Only seconds are recognized, because a task such as “explain the plan in 5 minutes” refers to its subject. */
 const timeEnding =
   /[\s,，]{0,3}(?:\b(?:in|within) (?<en>\d{1,3}(?:\.\d{1,3})?) ?(?:seconds?|s)|用\s?(?<zh>\d{1,3}(?:\.\d{1,3})?)\s?秒)[.!。！]?$/iu;
 

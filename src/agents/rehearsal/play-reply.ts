@@ -32,7 +32,7 @@ export const say = (text: string): Reply => ({ thinking: "", text, calls: [], sp
 
 const maxSpreadMs = 600_000;
 
-/** Converts a time in a request to milliseconds, at most ten minutes. Units are in English or Chinese. */
+/** Converts a duration in a request to milliseconds, up to ten minutes. Units can be in English or Chinese. */
 export function readSpreadMs(count = "0", unit = ""): number {
   const unitMs = /^(?:ms|milli|毫)/i.test(unit) ? 1 : /^(?:min|分)/i.test(unit) ? 60_000 : 1000;
   return Math.min(maxSpreadMs, Number(count) * unitMs);
