@@ -31,7 +31,7 @@ export interface RowResult {
   readonly load: number;
   /** `true` if sizes were divided by twenty. */
   readonly isQuick: boolean;
-  /** By package. */
+  /** Keyed by package. */
   readonly versions: Readonly<Record<string, string>>;
   readonly points: readonly Point[];
   /** Sides that could not be measured, with the reason for each. */

@@ -123,7 +123,7 @@ function holderIsGone() {
     return text === "" ? Date.now() - statSync(lockFile).mtimeMs > 5000 : isGone(text);
   } catch (error) {
     if (error.code !== "ENOENT") throw error;
-    return false; // released just now
+    return false; // the lock has just been released
   }
 }
 

@@ -57,7 +57,7 @@ export class ChildKeeper {
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
-    [path, other].map((each) => realpath(each).catch(() => null)), // It has been removed, so there is nothing to compare.
+    [path, other].map((each) => realpath(each).catch(() => null)), // The folder has been removed, so there is nothing to compare.
   );
   return real !== null && real === otherReal;
 }

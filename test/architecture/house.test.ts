@@ -21,9 +21,9 @@ const exempt: string[] = [];
 
 /** Tests that are allowed to read a monotonic clock, with the reason for each. */
 const mayMeasureTime = [
-  "test/architecture/house.test.ts", // contains examples of what is forbidden
+  "test/architecture/house.test.ts", // contains examples of forbidden code
   "test/architecture/rules.ts", // contains the pattern
-  "test/support/soak-child.ts", // dates its samples; only their order is checked
+  "test/support/soak-child.ts", // timestamps its samples, but only their order is checked
 ];
 
 describe("the code base", () => {

@@ -146,7 +146,7 @@ describe("the log and the working set", () => {
       return read;
     };
     const [short, long] = [await bytesToOpen(50), await bytesToOpen(900)];
-    expect(long).toBeLessThan(short + 10_000); // the log has 500,000 bytes more
+    expect(long).toBeLessThan(short + 10_000); // the log is 500,000 bytes larger
   });
 
   test.each([

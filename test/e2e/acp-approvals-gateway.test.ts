@@ -53,7 +53,7 @@ function started(): number[] {
   try {
     return readFileSync(join(folder.path, "pids"), "utf8").split("\n").filter(Boolean).map(Number);
   } catch {
-    return []; // none was started
+    return []; // no process was started
   }
 }
 

@@ -133,7 +133,7 @@ test("[ATA8] an editor gets the errors in its params, and stderr the reason why 
     const long = { sessionId: "x".repeat(5000), cwd, mcpServers };
     await expect(editor.agent.request(session.load, long)).rejects.toMatchObject(wrong);
     await expect(editor.create("/a\u0000b")).rejects.toMatchObject(wrong);
-    child.stdin?.on("error", () => undefined); // it does not read to the end
+    child.stdin?.on("error", () => undefined); // the process does not read to the end
     child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, "x"));
     await soon(notes).toMatch(/exceeds the configured \d+ byte limit/);
   } finally {

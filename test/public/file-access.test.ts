@@ -141,7 +141,7 @@ function planted(): string[] {
   return globSync(
     names.map((name) => `**/${name}`),
     { cwd: folder.path },
-  ).filter((path) => path !== "config/.env"); // the operator's
+  ).filter((path) => path !== "config/.env"); // written by the operator
 }
 
 describe("sessions_spawn with the scopes write and tools", () => {

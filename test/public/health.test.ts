@@ -289,7 +289,7 @@ describe("/readyz", () => {
 
   test("[HLT1] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();
-    await gateway.call("sessions.search", { query: "x" }); // from now on the index works in its thread
+    await gateway.call("sessions.search", { query: "x" }); // from now on, the index runs in its own thread
     const index = new DatabaseSync(join(gateway.root, "index.db"));
     index.exec("BEGIN IMMEDIATE");
     const numbers = Array.from({ length: 520 }, (_, at) => at);

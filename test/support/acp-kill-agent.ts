@@ -139,7 +139,7 @@ function isFirst(blow: string): boolean {
     closeSync(openSync(join(folder, "blows", blow), "wx"));
     return true;
   } catch {
-    return false; // it has died there before
+    return false; // it has already died at this point
   }
 }
 

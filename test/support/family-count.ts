@@ -257,7 +257,7 @@ function resultIn({ role, content }: Row): Row | null {
   try {
     return JSON.parse(said.text) as Row;
   } catch (error) {
-    if (error instanceof SyntaxError) return null; // texts of the loop
+    if (error instanceof SyntaxError) return null; // texts from the loop
     throw error;
   }
 }

@@ -60,7 +60,7 @@ export async function openFolderCalls(config = ""): Promise<FolderCalls> {
   };
 }
 
-/** For afterEach. */
+/** For use in afterEach. */
 export async function closeFolderCalls(): Promise<void> {
   for (const store of stores.splice(0)) await store.close();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });

@@ -17,7 +17,7 @@ export function closeLater(close: () => Promise<unknown>): void {
   closing.push(close);
 }
 
-/** For afterEach. */
+/** For use in afterEach. */
 export async function closeAll(): Promise<void> {
   for (const close of closing.splice(0).reverse()) await close();
 }

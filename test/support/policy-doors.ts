@@ -36,7 +36,7 @@ export interface Doors {
 
 const closing: (() => Promise<unknown> | unknown)[] = [];
 
-/** For afterEach. */
+/** For use in afterEach. */
 export async function closeDoors(): Promise<void> {
   const all = closing.splice(0).reverse();
   for (const close of all) await close();

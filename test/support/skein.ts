@@ -61,7 +61,7 @@ export function newFolder(): string {
   return folder;
 }
 
-/** For afterEach. */
+/** For use in afterEach. */
 export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });

@@ -89,7 +89,7 @@ export async function openTwinSkein(
   };
 }
 
-/** For afterEach. */
+/** For use in afterEach. */
 export async function closeTwinSkeins(): Promise<void> {
   for (const { skein, twin, folder } of opened.splice(0).toReversed()) {
     await skein.close({ graceMs: 0 });

@@ -51,7 +51,7 @@ const maxApprovals = 500;
 export class Desk {
   readonly #client: SkeinClient;
   readonly #filter: DeskFilter;
-  /** By `idOf`. */
+  /** Keyed by `idOf`. */
   #rows = new Map<string, SessionRow>();
   #approvals: readonly Approval[] = [];
   readonly #changed = new Map<string, SessionPlace>();

@@ -155,7 +155,7 @@ export class AgentPool<A extends PooledAgent> {
         ? closingError(agentName)
         : unavailable(agentName, "its session no longer exists", "Open another session"),
     );
-    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // Its run gets the error.
+    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // Its run receives the error.
     gone.resolve();
   }
 

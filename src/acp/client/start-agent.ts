@@ -101,7 +101,7 @@ async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal):
   try {
     return await unlessAborted(child, signal);
   } catch (error) {
-    if (signal.aborted) await child.then((late) => late.stop()).catch(() => undefined); // It never started.
+    if (signal.aborted) await child.then((late) => late.stop()).catch(() => undefined); // The process never started.
     throw error;
   }
 }

@@ -35,7 +35,7 @@ function listing(refuse: (call: number) => void = () => undefined) {
     return { sessions: pages[at], ...(nextCursor === undefined ? {} : { nextCursor }) };
   };
   const parts = { calls: { call }, scope: {}, cwd: "/here" } as unknown as ServerContext;
-  return { asked, parts: retryRateLimited(parts) }; // as an agent passes them on
+  return { asked, parts: retryRateLimited(parts) }; // as passed on by an agent
 }
 
 describe("the session list of an editor", () => {

@@ -177,7 +177,7 @@ function killGroup(pid: number): void {
   try {
     if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
   } catch {
-    return; // It no longer exists, or another user owns it.
+    return; // The process no longer exists, or another user owns it.
   }
 }
 

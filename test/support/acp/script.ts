@@ -23,7 +23,7 @@ export interface AgentScript {
     readonly load?: boolean;
     readonly resume?: boolean;
     readonly list?: boolean;
-    /** Absent: no. */
+    /** Defaults to `false`. */
     readonly systemPrompt?: boolean;
   };
   readonly configOptions?: readonly SessionConfigOption[];

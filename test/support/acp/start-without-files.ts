@@ -12,7 +12,7 @@ const fill = () => {
   try {
     for (;;) held.push(openSync("/dev/null", "r"));
   } catch {
-    return; // no more
+    return; // no more files can be opened
   }
 };
 fill();
