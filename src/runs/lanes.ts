@@ -2,7 +2,7 @@ import type { InputKind, Lane } from "./contract.ts";
 
 export const lanes: readonly Lane[] = ["main", "subagent", "cron", "nested"];
 
-/** The maximum number of running runs per lane, across all sessions. */
+/** The maximum number of active runs per lane, across all sessions. */
 export type LaneCaps = Readonly<Record<Lane, number>>;
 
 export const defaultCaps: LaneCaps = { main: 4, subagent: 8, cron: 1, nested: 8 };

@@ -7,7 +7,7 @@ import { failureOf, giveUpAfterMs, leastTries, longestDelayMs, nextTry, OutboxPu
 const second = 1000;
 const hour = 3_600_000;
 
-/** A clock that moves only when the test advances it; due timers fire in order. */
+/** A clock that moves only when the test advances it. Due timers fire in order. */
 class Time {
   #now = 0;
   #timers: { at: number; act: () => void }[] = [];

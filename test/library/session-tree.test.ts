@@ -34,7 +34,7 @@ function linesOf(tree: SessionTree): Line[] {
   return lines.map((line) => JSON.parse(line) as Line);
 }
 
-/** One operation on a tree; `at` selects an entry. */
+/** One operation on a tree. `at` selects an entry. */
 const operation = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant("append" as const), draft }) },
   fc.record({ do: fc.constant("branch" as const), at: fc.nat() }),

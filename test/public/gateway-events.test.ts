@@ -23,7 +23,7 @@ interface Received {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** An open `/events`, as server-sent events. */
+/** An open `/events` stream of server-sent events. */
 class Events {
   readonly #abort: AbortController;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;

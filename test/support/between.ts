@@ -85,7 +85,7 @@ export class Between {
     };
   }
 
-  /** Lets the next run end. */
+  /** Ends the next run. */
   async ends(outcome: Outcome): Promise<Run> {
     const claim = await this.books.claim();
     await this.books.runs.end(claim.held, outcome);

@@ -70,7 +70,9 @@ export class Talker {
     return this.#client.state;
   }
 
-  /** Sends one message after another until stopped. Each follows the answer to the previous one and a pause. */
+  /**
+   * Sends one message after another until stopped. Before each message, waits for the previous answer and then pauses.
+   */
   async talk(isEnough: () => boolean, pauseMs: number): Promise<void> {
     while (!isEnough() && this.state !== "closed") {
       await sleep(pauseMs * Math.random());

@@ -20,7 +20,7 @@ export interface Obedient {
   turn(session: RuntimeContext, ...calls: readonly Told[]): Promise<readonly Result[]>;
 }
 
-/** Returns the message that makes an agent make these calls. */
+/** Returns a message that instructs an agent to make these calls. */
 export function told(...calls: readonly Told[]): string {
   return `DO ${JSON.stringify(calls)}`;
 }

@@ -4,11 +4,11 @@
 export interface Repetitions {
   /** The number of random cases for each property. */
   readonly propertyCases: number;
-  /** Random programs that run on both the files store and the memory store. */
+  /** The number of random programs that run on both the files store and the memory store. */
   readonly storeComparisons: number;
-  /** Random transcripts for each provider. */
+  /** The number of random transcripts for each provider. */
   readonly transcripts: number;
-  /** Random transcripts that are compared with their requests to each model. */
+  /** The number of random transcripts that are compared with their requests to each model. */
   readonly wireRequests: number;
   readonly writerKills: number;
   /** The number of kills of a session that spawns, yields and announces. */
@@ -16,21 +16,21 @@ export interface Repetitions {
   /** The maximum number of durable writes in a turn at which its process is killed. */
   readonly killPoints: number;
   readonly gatewayKills: number;
-  /** Clients of the gateway that is killed. */
+  /** The number of clients connected to the gateway that is killed. */
   readonly gatewayClients: number;
-  /** Spawns of ACP agents that are killed. */
+  /** The number of ACP agent spawns that are killed. */
   readonly acpSpawns: number;
-  /** Spawns of ACP agents under a gateway that is killed. */
+  /** The number of ACP agent spawns under a gateway that is killed. */
   readonly acpGatewaySpawns: number;
-  /** Seconds of load on a gateway. */
+  /** How many seconds a gateway is under load. */
   readonly soakSeconds: number;
-  /** Sessions whose queues are processed across restarts. */
+  /** The number of sessions whose queues are processed across restarts. */
   readonly queuedSessions: number;
-  /** Concurrent messages to one session. */
+  /** The number of concurrent messages to one session. */
   readonly messagesAtOnce: number;
-  /** Turns of a conversation that is compacted repeatedly. */
+  /** The number of turns in a conversation that is compacted repeatedly. */
   readonly compactedTurns: number;
-  /** Concurrent permission requests of an ACP agent. */
+  /** The number of concurrent permission requests from an ACP agent. */
   readonly permissionRequests: number;
   /** The number of entries on the longest branch. */
   readonly branchEntries: number;

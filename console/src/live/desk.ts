@@ -85,7 +85,7 @@ export class Desk {
     this.#reads.close();
   }
 
-  /** Reads the currently loaded number of rows again. */
+  /** Reads as many rows again as are currently loaded. */
   reload(): Promise<void> {
     this.#wanted.all = true;
     return this.#reads.request();

@@ -13,7 +13,9 @@ import { ClientRequests } from "./client-requests.ts";
 import { failed, unavailable } from "./errors.ts";
 import { Terminals } from "./terminals.ts";
 
-/** Starts an agent's process. Throws `acp_unavailable` with advice. A failed start leaves no process behind. */
+/**
+ * Starts an agent's process. Throws `acp_unavailable` with a suggested fix. A failed start leaves no process behind.
+ */
 export async function startChild(
   spec: ProcessSpec & { readonly name?: string },
   env: Environment,

@@ -76,7 +76,7 @@ export function contentOf(reply: Reply, calls: readonly IdentifiedCall[]): Langu
 export function streamParts(reply: Reply, calls: readonly IdentifiedCall[]): LanguageModelV4StreamPart[] {
   const split = (kind: "reasoning" | "text", text: string): LanguageModelV4StreamPart[] => {
     if (text === "") return [];
-    // A word, or a few characters of a script without spaces; never half a surrogate pair.
+    // A word, or a few characters of a script without spaces. Never splits a surrogate pair.
     const pieces = text.match(/\s{0,64}\S{1,8}|\s{1,64}/gu) ?? [];
     return [
       { type: `${kind}-start`, id: kind },
