@@ -76,6 +76,42 @@ describe.skipIf(browser === null)("helpers at work in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("a failed run in the console", () => {
+  test("is a red span with a cross in its lane, in light and dark and on a phone", async () => {
+    const sessionKey = "agent:main:broken";
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "spawn two helpers to fail with status 400; describe the cellar and summarize",
+      idempotencyKey: "broken",
+    });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    for (const options of [{}, { isDark: true, width: 360, height: 740 }]) {
+      const page = await (browser as ConsoleBrowser).open(
+        gateway,
+        sessionRoute(sessionKey, "family"),
+        options,
+      );
+      await expect.poll(() => lanes(page).filter({ hasText: "failed" }).count()).toBe(1);
+      expect(await lanes(page).allInnerTexts()).toEqual([
+        "main:broken",
+        expect.stringMatching(/^fail with status 400\s+failed$/),
+        "describe the cellar",
+      ]);
+      const mark = page.locator("a[data-tone=failed]");
+      expect(await mark.locator("path").count()).toBe(1);
+      const [fill, red] = await mark
+        .locator("rect")
+        .last()
+        .evaluate((rect) => {
+          const probe = document.body.appendChild(document.createElement("i"));
+          probe.style.setProperty("color", "var(--red)");
+          return [getComputedStyle(rect).fill, getComputedStyle(probe).color];
+        });
+      expect(fill).toBe(red);
+    }
+  });
+});
+
 describe.skipIf(browser === null)("the tree in the console", () => {
   test("reads and compares another branch without moving the leaf, and moves it with undo", async () => {
     const from = await leaf();

@@ -19,7 +19,11 @@ export function useFamily(place: SessionPlace) {
   const keys = useMemo(() => {
     const nodes = family.data?.nodes ?? [];
     const userId = ownerOf(client, place);
-    assignThreads(nodes.map((member) => ({ ...member, userId, spawnedBy: member.parentKey })));
+    assignThreads(
+      nodes.map(({ key, sessionId, parentKey, createdAt }) => {
+        return { key, userId, sessionId, spawnedBy: parentKey, startedAt: createdAt };
+      }),
+    );
     return new Set(nodes.map((member) => member.key));
   }, [client, family.data, place]);
   useRefresh(
@@ -80,9 +84,12 @@ export function findTones(
   return tones;
 }
 
+const collator = new Intl.Collator("en", { numeric: true });
+
 /**
  * Returns the members in the order that every view uses. The root comes first. Each session precedes those that were
- * spawned or forked from it, and siblings are in creation order.
+ * spawned or forked from it, and siblings are in creation order. Siblings that one answer spawned start in any order, so
+ * they are sorted by label.
  */
 export function orderMembers(family: Family): readonly { readonly member: Member; readonly depth: number }[] {
   const known = new Set(family.nodes.map(({ key }) => key));
@@ -90,14 +97,20 @@ export function orderMembers(family: Family): readonly { readonly member: Member
     const parent = parentKey ?? forkOf;
     return key === family.rootKey || parent === undefined || !known.has(parent) ? "" : parent;
   };
-  // Siblings are often created in the same millisecond, but their spawns are in order.
-  const spawns = family.edges.filter(({ kind }) => kind === "spawn").map(({ toKey }) => toKey);
-  const rank = new Map(spawns.map((key, index) => [key, index]));
-  const rankOf = ({ key }: Member) => rank.get(key) ?? spawns.length;
-  const children = Map.groupBy(
-    family.nodes.toSorted((a, b) => a.createdAt - b.createdAt || rankOf(a) - rankOf(b)),
-    parentOf,
-  );
+  const spawns = family.edges.filter(({ kind }) => kind === "spawn");
+  const answers = new Map(spawns.map(({ toKey, fromEntryId }) => [toKey, fromEntryId]));
+  const starts = new Map<string, number>();
+  const answerOf = ({ key }: Member) => answers.get(key) ?? key;
+  for (const member of family.nodes) {
+    const answer = answerOf(member);
+    starts.set(answer, Math.min(starts.get(answer) ?? member.createdAt, member.createdAt));
+  }
+  const startOf = (member: Member) => starts.get(answerOf(member)) ?? member.createdAt;
+  const bySpawn = (a: Member, b: Member) =>
+    startOf(a) - startOf(b) ||
+    (answerOf(a) === answerOf(b) ? collator.compare(a.label ?? "", b.label ?? "") : 0) ||
+    a.createdAt - b.createdAt;
+  const children = Map.groupBy(family.nodes.toSorted(bySpawn), parentOf);
   const ordered: { member: Member; depth: number }[] = [];
   const seen = new Set<string>();
   const add = (member: Member, depth: number) => {

@@ -30,6 +30,8 @@ interface ThreadOwner {
   readonly userId?: string | undefined;
   /** The parent's key. */
   readonly spawnedBy?: string | undefined;
+  /** When it first did something, as far as the list says. */
+  readonly startedAt?: number | undefined;
 }
 
 const threadCount = 12;
@@ -46,8 +48,8 @@ const takenByParent = new Map<string, Set<number>>();
 /**
  * Assigns colors to sessions. With only a hash of the ID, three siblings would usually have the same or neighboring
  * hues, so a child avoids the hues of its parent and of earlier siblings. Every list is passed here before it is shown,
- * and an assigned color does not change, so all views agree. Sessions are processed in ID order, so the same sessions
- * have the same colors after a reload.
+ * and an assigned color does not change, so all views agree. Older sessions are processed first, so new siblings do not
+ * change their colors after a reload.
  */
 export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));
@@ -66,7 +68,13 @@ export function assignThreads(sessions: readonly ThreadOwner[]): void {
     threads.set(sessionId, thread);
     takenByParent.set(place, taken.add(thread));
   };
-  for (const session of fresh.toSorted((a, b) => (a.sessionId < b.sessionId ? -1 : 1))) assign(session);
+  for (const session of fresh.toSorted(byAge)) assign(session);
+}
+
+/** Lists differ in what they know about the start, so sessions of the same second are in the order of their IDs. */
+function byAge(a: ThreadOwner, b: ThreadOwner): number {
+  const second = ({ startedAt = Number.MAX_SAFE_INTEGER }: ThreadOwner) => Math.floor(startedAt / 1000);
+  return second(a) - second(b) || (a.sessionId < b.sessionId ? -1 : 1);
 }
 
 function placeId(key: string, { userId }: ThreadOwner): string {

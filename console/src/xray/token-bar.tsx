@@ -34,10 +34,11 @@ export function TokenBar({
   return (
     <section className={styles.section} aria-label="Tokens">
       <p className={styles.total}>
-        <b>{total.toLocaleString("en")}</b> tokens estimated
+        <b>{total.toLocaleString("en")}</b> tokens
         {tokens.window === undefined ? "" : ` of ${shortCount(window)}, ${percent(total / window)}`}
         {isOver && <span className={styles.over}> over the context window</span>}
-        {counted !== null && counted > 0 && ` · the model counted ${counted.toLocaleString("en")}`}
+        {" · estimated"}
+        {counted !== null && counted > 0 && `; the model counted ${counted.toLocaleString("en")}`}
       </p>
       <div className={styles.bar} aria-hidden>
         {shares.map(({ part, count }) => (
