@@ -166,7 +166,10 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
     const page = await open("/runs");
     const rows = page.getByRole("main").getByRole("listitem");
     await rows.filter({ hasText: "plan three days of walks" }).getByText("task", { exact: true }).waitFor();
-    await rows.filter({ hasText: "one fixed point" }).getByText("result", { exact: true }).waitFor();
+    await rows
+      .filter({ hasText: "Three days of walks: one fixed point" })
+      .getByText("result", { exact: true })
+      .waitFor();
     expect(await page.getByText(/Subagent Context|has ended/).count()).toBe(0);
     for (const head of ["State", "Session", "Input", "Kind", "Took", "When"])
       await page.getByRole("main").getByText(head, { exact: true }).first().waitFor();
@@ -283,6 +286,8 @@ describe.skipIf(browser === null)("the family in the console", () => {
     await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
     const cells = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:first-child");
     expect(await cells.allInnerTexts()).toEqual(names);
+    const labels = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");
+    expect(await labels.allInnerTexts()).toEqual(["", "helper-1", "helper-2", "helper-3", ""]);
     expect(await cells.locator("[data-thread]").evaluateAll(colors)).toEqual(threads);
     for (const [index, name] of names.entries()) {
       const row = page.locator("a[data-part]").filter({ has: page.getByText(name, { exact: true }) });

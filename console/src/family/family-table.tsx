@@ -5,7 +5,7 @@ import { rowName } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { oneLine } from "../ui/plain-text.ts";
+import { oneLine, previewLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/theme.ts";
 import { duration } from "../ui/time.ts";
 import type { Family } from "./family-data.ts";
@@ -50,10 +50,11 @@ export function FamilyTable({
     };
     return {
       sessions: orderMembers(family).map(({ member }) => {
-        const { key, kind, agentId, parentKey, createdAt, updatedAt } = member;
+        const { key, label = "", kind, agentId, parentKey, createdAt, updatedAt } = member;
         const tone = tones.get(key);
         return [
           session(key),
+          text(oneLine(label, 60)),
           text(parentKey === undefined ? kind : "sub-agent"),
           text(oneLine(agentId, 60)),
           parentKey === undefined ? text("") : session(parentKey),
@@ -71,7 +72,7 @@ export function FamilyTable({
           { value: toneNames[tone], shown: toneNames[tone], tone },
           time(createdAt),
           { value: ms ?? -1, shown: ms === null ? "" : duration(ms) },
-          text(oneLine(span.preview, 160)),
+          text(previewLine(span.preview, 160)),
         ];
       }),
       messages: family.edges.map((edge): Cell[] => [
@@ -81,7 +82,7 @@ export function FamilyTable({
         time(edge.at),
         {
           value: edge.preview,
-          shown: <Link href={edgePath(edge, place)}>{oneLine(edge.preview, 160) || "Open"}</Link>,
+          shown: <Link href={edgePath(edge, place)}>{previewLine(edge.preview, 160) || "Open"}</Link>,
         },
       ]),
     };
@@ -90,7 +91,7 @@ export function FamilyTable({
     <div className={styles.page}>
       <SortedTable
         name="Sessions"
-        columns={["Session", "Kind", "Agent", "Parent", "Created", "Active", "State"]}
+        columns={["Session", "Label", "Kind", "Agent", "Parent", "Created", "Active", "State"]}
         rows={tables.sessions}
       />
       <SortedTable

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import type { SessionPlace } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
+import { oneLine } from "../ui/plain-text.ts";
 import { useSteady } from "../ui/steady.tsx";
 import { useNow } from "../ui/use-now.ts";
 import type { Family } from "./family-data.ts";
@@ -258,7 +259,7 @@ const LaneName = memo(function LaneName({
   readonly height: number;
   readonly isOpen: boolean;
 }) {
-  const { name, depth, thread, tone, href } = lane;
+  const { name, label, depth, thread, tone, href } = lane;
   return (
     <li style={{ height }} className={styles.arrival}>
       <Link
@@ -267,6 +268,7 @@ const LaneName = memo(function LaneName({
         data-thread={thread}
         aria-current={isOpen ? "page" : undefined}
         style={{ "--depth": depth } as CSSProperties}
+        title={label === undefined ? name : `${name} (${oneLine(label, 60)})`}
       >
         <span className={styles.swatch} aria-hidden />
         <span className={styles.text}>{name}</span>

@@ -1,7 +1,7 @@
 import { rowName } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
-import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import type { Edge, Family, Span, Tone } from "./family-data.ts";
@@ -13,6 +13,8 @@ export interface Lane {
   /** The session's key. */
   readonly id: string;
   readonly name: string;
+  /** What the session that spawned it calls it. */
+  readonly label: string | undefined;
   readonly depth: number;
   readonly thread: number;
   readonly from: number;
@@ -105,7 +107,7 @@ export function layOutLanes(
         to,
         href: sessionPath({ key, ...user }, "", { entry: entryOfRun.get(`${runId} ${key}`) }),
         title: `${names.get(key)}: ${toneNames[tone].toLowerCase()}`,
-        preview: oneLine(span.preview, 240),
+        preview: previewLine(span.preview, 240),
       };
     });
   const edges = family.edges
@@ -121,7 +123,7 @@ export function layOutLanes(
         at,
         href: edgePath(edge, place),
         title: `${edgeNames[kind]}: ${names.get(fromKey)} → ${names.get(toKey)}`,
-        preview: oneLine(edge.preview, 240),
+        preview: previewLine(edge.preview, 240),
       };
     });
   return {
@@ -162,6 +164,7 @@ function findLanes(
     return {
       id: key,
       name: rowName(member),
+      label: member.label,
       depth,
       thread: threadOf(sessionId),
       from,

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import type { SessionNames } from "../live/session-names.ts";
-import { oneLine } from "../ui/plain-text.ts";
+import { oneLine, previewLine } from "../ui/plain-text.ts";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
@@ -49,7 +49,7 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
       <Link href={href} className={styles.name} aria-current={isShown ? "true" : undefined} {...focus}>
         {name}
       </Link>
-      <span className={styles.text}>{oneLine(preview, 240)}</span>
+      <span className={styles.text}>{previewLine(preview, 240)}</span>
       <span className={styles.kind}>{kindWord(run)}</span>
       <Took run={run} />
       <When run={run} />

@@ -62,7 +62,7 @@ export const laneWords: Readonly<Record<RunRow["lane"], string>> = {
   main: "Messages",
   subagent: "Sub-agents",
   cron: "Schedules",
-  nested: "Between sessions",
+  nested: "Exchanges",
 };
 
 /** A shape and a word, so that color is never the only indicator. */

@@ -96,3 +96,8 @@ function wholeCharacter(text: string, at: number): number {
   const unit = text.charCodeAt(at);
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : Math.max(0, at);
 }
+
+/** The beginning of a text that may be Markdown, without the marks for headings and bold text. */
+export function previewLine(text: string, max = 200): string {
+  return oneLine(text.replace(/\*\*|__|^ {0,3}#{1,6} /gm, ""), max);
+}
