@@ -119,7 +119,8 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
       onKeyDown={onKeyDown}
     >
       <div className={styles.scroller} {...steady.hold}>
-        <div className={styles.grid} style={{ height: height + 28 }}>
+        {/* A finger that starts on a name moves the lanes too: names lie over them where the page is narrow. */}
+        <div className={styles.grid} style={{ height: height + 28 }} {...drag}>
           <LanesAxis
             title={`${lanes.length} ${lanes.length === 1 ? "session" : "sessions"}, ${layout.spans.length} ${layout.spans.length === 1 ? "run" : "runs"}`}
             scale={scale}
@@ -134,7 +135,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
               <LaneName key={lane.id} lane={lane} height={laneHeight} isOpen={lane.id === place.key} />
             ))}
           </ul>
-          <div ref={plot} className={styles.plot} {...drag}>
+          <div ref={plot} className={styles.plot}>
             <svg
               width={width}
               height={height}
