@@ -30,6 +30,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await lanes.first().waitFor();
     const before = await lanes.count();
     expect(before).toBeGreaterThanOrEqual(4);
+    await lanes.filter({ hasText: /^support\s*needs you$/ }).waitFor();
 
     await hints.getByRole("link", { name: "See what the model saw" }).click();
     await page.getByText("The request for this answer").first().waitFor();
@@ -48,5 +49,6 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await expect.poll(() => lanes.count(), { timeout: 60_000 }).toBe(before + 3);
     await page.getByText("compare two menus for dinner").first().waitFor();
     expect(await message.inputValue()).toBe("");
+    await page.getByText("helper-3 (2)", { exact: true }).waitFor();
   });
 });

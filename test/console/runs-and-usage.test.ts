@@ -144,6 +144,20 @@ describe.skipIf(browser === null)("runs in the console", () => {
     await failure.waitFor({ state: "detached" });
   });
 
+  test("say what is empty, and what a lane is for", async () => {
+    const page = await open("/runs?show=failed&lane=cron");
+    await page.getByText("No run has failed in the lane “Schedules”.").waitFor();
+    const lanes = page.getByRole("list", { name: "Lanes" }).getByRole("link");
+    expect((await lanes.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual([
+      "Messages",
+      "Sub-agents",
+      "Schedules",
+      "Exchanges",
+    ]);
+    await page.goto(`${gateway.url}/#/runs?show=open&lane=cron`);
+    await page.getByText("Nothing is running or waiting in the lane “Schedules”.").waitFor();
+  });
+
   test("have no actions for a token that may only read, and the page says why", async () => {
     const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
     await send("search for rooms");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { assignThreads, threadOf } from "../../console/src/ui/theme.ts";
 
 /** The number of hues between two threads on the color circle. */
@@ -18,14 +18,28 @@ const family = (name: string, count: number) => [
 ];
 
 describe("the colors of sessions", () => {
-  const names = Array.from({ length: 40 }, (_, index) => `family ${index}`);
+  test("five siblings are two hues from each other and from their parent", () => {
+    for (const name of Array.from({ length: 40 }, (_, index) => `family ${index}`)) {
+      const members = family(name, 5);
+      assignThreads(members);
+      const threads = members.map(({ sessionId }) => threadOf(sessionId));
+      for (const [index, thread] of threads.entries())
+        for (const other of threads.slice(index + 1))
+          expect(distance(thread, other)).toBeGreaterThanOrEqual(2);
+    }
+  });
 
-  test.each(names)("%s: five siblings are two hues from each other and from their parent", (name) => {
-    const members = family(name, 5);
-    assignThreads(members);
-    const threads = members.map(({ sessionId }) => threadOf(sessionId));
-    for (const [index, thread] of threads.entries())
-      for (const other of threads.slice(index + 1)) expect(distance(thread, other)).toBeGreaterThanOrEqual(2);
+  test("new siblings take no color from older ones after a reload", async () => {
+    const members = family("aged", 11);
+    const parent = members.slice(-1);
+    // Their IDs come after those of the new ones.
+    const older = members.slice(6, 11).map((each, index) => ({ ...each, startedAt: index * 60_000 }));
+    const newer = members.slice(0, 6).map((each) => ({ ...each, startedAt: 900_000 }));
+    assignThreads([...older, ...parent]);
+    vi.resetModules();
+    const reloaded = await import("../../console/src/ui/theme.ts");
+    reloaded.assignThreads([...newer, ...older.toReversed(), ...parent]);
+    for (const { sessionId } of older) expect(reloaded.threadOf(sessionId)).toBe(threadOf(sessionId));
   });
 
   test("eleven siblings have eleven hues, and any number of them has some", () => {
