@@ -125,7 +125,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "access",
     usage: "[options] <requester> <target>",
-    about: "Explain whether a session may access another session, and which rule decides.",
+    about: "Explain whether a session can access another session, and which rule determines this.",
     load: async () => (await import("./access.ts")).registerAccess,
   },
   {
@@ -152,7 +152,7 @@ const commands: readonly LazyCommand[] = [
     name: "link",
     usage: "",
     about:
-      "Print a one-time link that signs a browser in to the running gateway. It expires after ten minutes.",
+      "Print a one-time link that signs a browser into the running gateway. It expires after ten minutes.",
     load: async () => (await import("./link.ts")).registerLink,
   },
   {
@@ -172,7 +172,7 @@ const commands: readonly LazyCommand[] = [
     name: "backup",
     usage: "<folder>",
     about:
-      "Back up sessions, queued work and the configuration to a new or empty folder, as of a single moment. Does not include .env, tokens or agents' working directories.",
+      "Back up a consistent snapshot of sessions, queued work and the configuration to a new or empty folder. Does not include .env, tokens or agents' working directories.",
     load: async () => (await import("./backup.ts")).registerBackup,
   },
   {

@@ -29,7 +29,7 @@ import { oneLine, paint, printNote, wholeLine } from "./output/terminal.ts";
 export function registerRunsLs(runs: Command, context: CommandContext): void {
   runs
     .command("ls")
-    .description("List runs, newest first, and what each is waiting for, and the pending approvals.")
+    .description("List runs, newest first, with what each is waiting for, and pending approvals.")
     .option(
       "--state <states>",
       "only these states, separated by commas; open and ended each match several states, and lost matches lost input that can be retried",

@@ -94,7 +94,7 @@ const commands: readonly LazyCommand[] = [
     name: "redact",
     usage: "[options] <ref> <entryId...>",
     about:
-      "Permanently erase the content of entries, in every copy. The entries keep their place in the tree.",
+      "Permanently erase the content of entries, in every copy. The entries keep their position in the tree.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRedact,
   },
   {

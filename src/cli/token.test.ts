@@ -107,7 +107,7 @@ describe("token list and revoke", () => {
     );
     const { token, tokenId } = await create("--label", "ci");
     const { out } = await skein(["token", "revoke", tokenId]);
-    expect(out).toBe(`revoked the token ${tokenId} (ci) and every token that it created\n`);
+    expect(out).toBe(`revoked the token ${tokenId} (ci) and every token created with it\n`);
     expect(await principalOf(token)).toBe(null);
     expect(await json(TokenRowSchema, "token", "revoke", tokenId)).toMatchObject({ tokenId, exit: 0 });
     await create("--expires", "1h");

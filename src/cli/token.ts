@@ -54,7 +54,7 @@ export function registerToken(token: Command, context: CommandContext): void {
     .action(action(context, listTokens));
   token
     .command("revoke")
-    .description("Revoke a token and every token that it created.")
+    .description("Revoke a token and every token created with it.")
     .argument("<tokenId>", "the token's ID, as printed by `token list`")
     .addHelpText("after", examples("skein token revoke a7a7a7a7a7a7"))
     .action(action(context, revokeToken));
@@ -99,7 +99,7 @@ async function revokeToken(cli: Invocation, tokenId: string): Promise<void> {
   await withCalls(cli, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
     const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
-    const lines = [`revoked the token ${shown} and every token that it created`];
+    const lines = [`revoked the token ${shown} and every token created with it`];
     if (done.isUnsaved === true)
       lines.push(
         "the disk is not writable, so the revocation exists only in the running gateway's memory; do not kill the gateway until it can write again",

@@ -22,7 +22,7 @@ export function checkOptions<Options extends object>(
 export function checkObject(name: string, given: object, example = "{ … }"): void {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return;
   throw new SkeinError("invalid_arguments", {
-    problem: `${name} got ${JSON.stringify(given)} instead of an object`,
+    problem: `${name} received ${JSON.stringify(given)} instead of an object`,
     advice: `Pass an object: ${example}`,
   });
 }

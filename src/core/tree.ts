@@ -316,7 +316,7 @@ export class SessionTree {
     for (const { id } of items) {
       if (id === undefined || !this.#missing.has(id)) continue;
       throw new SkeinError("conflict", {
-        problem: `Entries in this session name ${id} as a parent, but that entry is lost`,
+        problem: `Entries in this session have ${id} as their parent, but that entry is lost`,
         advice: "Use a different ID",
       });
     }

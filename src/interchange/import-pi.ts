@@ -35,7 +35,7 @@ const lossTexts: Partial<Record<DiagnosticCode, string>> = {
   foreign_line: "A line from another program before the header was skipped.",
   header_missing: "The header is missing, so the working directory is unknown.",
   extra_header: "A second header was skipped.",
-  invalid_entry: "An invalid entry keeps its place but is not sent to models.",
+  invalid_entry: "An invalid entry keeps its position but is not sent to models.",
   conflicting_id: "An entry with a duplicate ID was skipped.",
   missing_parent: "An entry whose parent is missing starts a separate branch.",
   cycle_cut: "An entry that was its own ancestor starts a separate branch.",

@@ -80,7 +80,7 @@ describe("sessions of pi, OpenClaw and Skein", () => {
     expect(imported?.notKept).toEqual([
       { what: "A damaged line was skipped.", count: 1, example: "line 3" },
       {
-        what: "An invalid entry keeps its place but is not sent to models.",
+        what: "An invalid entry keeps its position but is not sent to models.",
         count: 1,
         example: "line 5",
       },

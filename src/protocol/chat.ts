@@ -121,7 +121,7 @@ export const chatSend = method({
 /** If no run is given, aborts all unfinished runs in the session, including queued input. */
 export const chatAbort = method({
   scope: "write",
-  about: "Aborts all open runs in a session, or a single run.",
+  about: "Aborts all unfinished runs in a session, or a single run.",
   params: s.closed({ ...oneChat, runId: s.optional(id) }),
   result: ChatAbortedSchema,
   isIdempotent: true,

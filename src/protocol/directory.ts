@@ -107,7 +107,7 @@ export type ModelListPayload = s.Static<typeof ModelListSchema>;
 
 export const agentsList = method({
   scope: "read",
-  about: "Lists the agents and what each of them may access.",
+  about: "Lists the agents and what each of them can access.",
   params: s.closed(user),
   result: AgentListSchema,
   isIdempotent: true,
@@ -124,7 +124,7 @@ export const modelsList = method({
 /** Any session can be given as the caller because the result explains rules and reveals no session content. */
 export const accessExplain = method({
   scope: "read",
-  about: "Explains, rule by rule, whether a session may access another session.",
+  about: "Explains, rule by rule, whether a session can access another session.",
   params: s.closed({
     asker: reference,
     target: reference,
@@ -154,7 +154,7 @@ export type AccessMatrixPayload = s.Static<typeof AccessMatrixSchema>;
 export const accessMatrix = method({
   scope: "read",
   about:
-    "Returns which sessions may list, read, message and inspect which other sessions, and the rules that decided.",
+    "Returns which sessions can list, read, message and inspect which other sessions, and the rules that apply.",
   params: s.closed({
     /** Defaults to the 24 most recently active sessions. Sessions that do not exist are omitted. */
     keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),

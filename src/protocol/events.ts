@@ -221,7 +221,7 @@ export const eventFilter = {
 /** With `after`, events since that position are replayed first, preceded by a `gap` if some are no longer available. */
 export const sessionsSubscribe = method({
   scope: "read",
-  about: "Subscribes this socket to events, from now on or from a given position.",
+  about: "Subscribes this socket to events, starting now or at a given position.",
   params: s.closed({ ...eventFilter, after: s.optional(count) }),
   result: s.closed({
     subscriptionId: s.string(),

@@ -204,7 +204,7 @@ export type SentPayload = s.Static<typeof SentSchema>;
  */
 export const runsList = method({
   scope: "read",
-  about: "Lists runs, newest first, and the open approvals.",
+  about: "Lists runs, newest first, and the pending approvals.",
   params: s.closed({
     states: s.optional(few(RunStateSchema, 9)),
     sessionKey: s.optional(reference),

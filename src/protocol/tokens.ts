@@ -114,7 +114,7 @@ export const linksCreate = method({
  */
 export const tokensRevokeOwn = method({
   scope: "read",
-  about: "Revokes the token used for this call, or a token that it created.",
+  about: "Revokes the token used for this call, or a token created with it.",
   params: s.closed({ tokenId: s.optional(id) }),
   result: TokenRowSchema,
   isIdempotent: true,

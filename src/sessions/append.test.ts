@@ -120,9 +120,9 @@ describe("the guard", () => {
 
   test("[LBR11] a result without an open call is refused: once, twice, out of turn", async () => {
     const { store, say } = await guarded();
-    expect((await say(result("a"))).refused).toContain("no open call");
+    expect((await say(result("a"))).refused).toContain("no pending call");
     await say(calling(call("a"), call("b")));
-    expect((await say(result("c"))).refused).toContain("no open call has the ID c");
+    expect((await say(result("c"))).refused).toContain("no pending call has the ID c");
     expect((await say(result("b"))).refused).toBeNull();
     expect((await say(result("b"))).refused).toContain("b");
     expect((await say(result("a"))).refused).toBeNull();

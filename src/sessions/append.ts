@@ -101,7 +101,7 @@ export async function guardedAppend(
     if (prepared.message.role === "toolResult") {
       const { toolCallId } = prepared.message;
       if (!calls.some(({ id }) => id === toolCallId))
-        return { refused: `no open call has the ID ${toolCallId}` };
+        return { refused: `no pending call has the ID ${toolCallId}` };
       return { items: [itemOf(prepared.message, options.id)], notes };
     }
     const synthetic = calls.map(syntheticResult);

@@ -35,7 +35,7 @@ const nothingToCut: Readonly<Record<NothingToCut, string>> = {
   nothing_said: "the session is empty",
   only_summary: "there are no messages since the last compaction",
   all_recent: "everything is recent enough to keep",
-  one_turn: "it is a single turn with no place to split it",
+  one_turn: "it is a single turn that cannot be split",
 };
 const maxTries = 20;
 
@@ -106,8 +106,7 @@ async function write(
 ): Promise<CompactionOutcome> {
   const fence = options.fence === undefined ? {} : { fence: options.fence };
   const tokensBefore = plan.tokensBefore + made.olderTokens;
-  if (await range.hasOlderChanged())
-    return notDone("conflict", "the summarized part has changed in the meantime");
+  if (await range.hasOlderChanged()) return notDone("conflict", "the summarized part has changed since then");
   for (let tries = 1; ; tries++) {
     const here = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
     const now = await range.keptNow();

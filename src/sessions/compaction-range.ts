@@ -113,7 +113,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
       (id, index) =>
         now.entryIds[from + index] === id && sameJson(now.messages[from + index], plan.toSummarize[index]),
     );
-  return isSame ? null : "the summarized part has changed in the meantime";
+  return isSame ? null : "the summarized part has changed since then";
 }
 
 /** A message with its entry. */

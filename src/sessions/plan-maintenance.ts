@@ -65,7 +65,7 @@ export function protectionOf(session: MaintainedSession, input: MaintenanceInput
   const isMain = "form" in key && key.form === "main" && key.thread === undefined;
   if (isMain) return "it is an agent's main session";
   if (session.key === "global") return "it is the shared session";
-  return input.hasOpenRun(session) ? "it has an open run" : null;
+  return input.hasOpenRun(session) ? "it has an unfinished run" : null;
 }
 
 type Plan = ReadonlyMap<string, MaintenanceDecision>;

@@ -165,7 +165,7 @@ function outcomeOf({ outcome }: Run) {
   if (outcome === null) return {};
   const { state, code, error, reply, output } = outcome;
   const failed = state !== "ok" || error !== undefined;
-  const failure = { code: code ?? state, message: error ?? `The run ended with state ${state}.` };
+  const failure = { code: code ?? state, message: error ?? `The run ended in state ${state}.` };
   return present({ reply, output, error: failed ? failure : null });
 }
 

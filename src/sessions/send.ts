@@ -143,7 +143,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
     ...named,
     status,
     code: code ?? state,
-    error: error ?? `The turn in that session ended with state ${state}.`,
+    error: error ?? `The turn in that session ended in state ${state}.`,
     ...present({ reply: reply.trim() === "" ? null : reply }),
   };
 }

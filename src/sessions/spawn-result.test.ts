@@ -133,7 +133,7 @@ describe("the result of a spawn over ACP", () => {
       status: "error",
       outcome: "aborted",
       code: "aborted",
-      error: "The agent's run ended with state aborted.",
+      error: "The agent's run ended in state aborted.",
     });
   });
 

@@ -111,7 +111,7 @@ export async function acpResult(
   if (waited === "late") return { ...spawned, note: lateNote(background, agentSessionId) };
   const { state, outcome } = waited;
   if (agentSessionId === null && outcome?.state !== "ok") {
-    const { code = outcome?.state ?? state, error = `The agent's run ended with state ${state}.` } =
+    const { code = outcome?.state ?? state, error = `The agent's run ended in state ${state}.` } =
       outcome ?? {};
     return { status: "error", runId, childSessionKey: key, outcome: outcome?.state ?? state, code, error };
   }

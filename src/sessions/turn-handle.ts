@@ -261,7 +261,7 @@ export class RunError extends Error {
   readonly usage: RunUsage;
 
   constructor(run: Pick<Run, "runId" | "usage">, outcome: Outcome) {
-    super(outcome.error ?? `The run ended with state ${outcome.state}.`);
+    super(outcome.error ?? `The run ended in state ${outcome.state}.`);
     this.code = outcome.code ?? outcome.state;
     this.state = outcome.state === "ok" ? "error" : outcome.state;
     this.runId = run.runId;

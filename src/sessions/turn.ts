@@ -277,8 +277,8 @@ function chooseModel(options: RunOptions, meta: SessionMeta, agent: AgentProfile
   const thinking = options.thinking ?? meta.thinkingLevel;
   if (model === undefined && thinking === undefined) return agent.model;
   const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
-  const problem = `its model and thinking level are set once, when it is spawned, but this run asks for ${asked}`;
-  const advice = "Remove that setting, also from the session, or spawn the agent again with it";
+  const problem = `its model and thinking level are set once, when it is spawned, but this run requests ${asked}`;
+  const advice = "Remove that setting from the run and the session, or spawn the agent again with it";
   throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
 }
 

@@ -159,7 +159,7 @@ class SharedModule {
       this.#known = text;
     } catch (error) {
       if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
-      const problem = `${done}, but its change to the state "${key}" was not saved, because another process changed that state in the meantime`;
+      const problem = `${done}, but its change to the state "${key}" was not saved, because another process changed that state first`;
       const advice = "Check what was done before you do it again";
       throw new SkeinError("conflict", { problem, advice }, { cause: error });
     }

@@ -120,7 +120,7 @@ export function throwTaken(
 export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
-    problem: `Session ${sessionId} has been used in the meantime`,
+    problem: `Session ${sessionId} has been used since then`,
     advice: retryAdvice,
   });
 }
@@ -128,7 +128,7 @@ export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected
 export function checkRemovedAt(removedAt: number, expected: number | undefined): void {
   if (expected === undefined || expected === removedAt) return;
   throw new SkeinError("conflict", {
-    problem: "The session has been restored in the meantime",
+    problem: "The session has since been restored",
     advice: retryAdvice,
   });
 }

@@ -58,7 +58,7 @@ export const sessionSearch: SessionTool = {
     if (found !== null && "refusal" in found) return { result: toRefusalResult(found.refusal) };
     if (found !== null && scope.agentId !== undefined && found.session.agentId !== scope.agentId)
       throw new ToolInputError(
-        "The session in sessionKey belongs to a different agent than agentId. Omit one of them.",
+        "The session in sessionKey does not belong to the agent in agentId. Omit one of them.",
         "agentId",
       );
     const within =

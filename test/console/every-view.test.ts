@@ -58,7 +58,7 @@ const views: readonly { name: string; route: string; part: (page: Page) => Locat
   {
     name: "outbox",
     route: "/runs?tab=outbox",
-    part: (page) => page.getByText("Every message to a channel was delivered."),
+    part: (page) => page.getByText("All messages to channels have been delivered."),
   },
   { name: "search", route: "/search?q=garden", part: (page) => page.getByRole("list", { name: "Results" }) },
   { name: "usage", route: "/usage", part: (page) => page.getByText("Unpriced") },

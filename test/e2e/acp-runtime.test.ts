@@ -214,11 +214,11 @@ describe("a turn of an ACP agent", () => {
       const { outcome } = await acp.say(session, "Go", options);
       expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
       expect(outcome?.error).toMatch(
-        /set once, when it is spawned, but this run asks for (?:model a\/b|thinking high)/,
+        /set once, when it is spawned, but this run requests (?:model a\/b|thinking high)/,
       );
     }
     await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { model: "c/d" });
-    expect((await acp.say(session, "Go")).outcome?.error).toContain("asks for model c/d");
+    expect((await acp.say(session, "Go")).outcome?.error).toContain("requests model c/d");
     expect(acp.started).toEqual([]);
     expect(await lines(acp, session)).toEqual(["user: Go", "user: Go", "user: Go"]);
   });

@@ -382,7 +382,7 @@ describe("your own agent loop", () => {
       { role: "tool", content: [stray] },
       { role: "user", content: "Hello?" },
     ]);
-    expect(done.refused).toEqual(["no open call has the ID c9"]);
+    expect(done.refused).toEqual(["no pending call has the ID c9"]);
     expect(done.notes).toMatchObject([{ kind: "synthetic_result" }]);
     expect((await lines("trip")).at(-1)).toBe("user: Hello?");
     expect((await lines("trip")).at(-2)).toContain("[failed]");
@@ -450,7 +450,7 @@ describe("your own agent loop", () => {
       isError: false,
     } as const;
     const { refused, entries } = await guardedAppend({ store }, scope, sessionId, { ...stray, content: [] });
-    expect([refused, entries]).toEqual(["no open call has the ID c9", []]);
+    expect([refused, entries]).toEqual(["no pending call has the ID c9", []]);
     const raw = await store.sessions.append(scope, sessionId, [
       { draft: { type: "message", message: { ...stray, content: [] } } },
     ]);

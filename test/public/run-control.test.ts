@@ -93,14 +93,14 @@ describe("why a run waits", () => {
     expect(await whyOf(first)).toBeUndefined();
     expect(await whyOf(second)).toEqual({
       kind: "ahead",
-      text: "Waiting for 1 run before it in this session.",
+      text: "Waiting for 1 run ahead of it in this session.",
       ahead: 1,
       runIds: [first],
     });
     expect(await whyOf(third)).toMatchObject({ kind: "ahead", ahead: 2 });
     expect(await whyOf(other)).toEqual({
       kind: "lane",
-      text: "Waiting for a free slot in the lane main, which runs at most 1 at once.",
+      text: "Waiting for a free slot in the lane main, which runs at most 1 at a time.",
       lane: "main",
     });
     const listed = await call("runs.list", { states: ["queued", "running"] });

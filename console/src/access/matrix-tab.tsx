@@ -122,7 +122,7 @@ function PairForm({
       <input
         value={asker}
         list="access-sessions"
-        aria-label="The session that asks"
+        aria-label="The requesting session"
         placeholder="session"
         onChange={(event) => setAsker(event.target.value)}
       />
@@ -130,7 +130,7 @@ function PairForm({
       <input
         value={target}
         list="access-sessions"
-        aria-label="The session that is asked for"
+        aria-label="The target session"
         placeholder="session"
         onChange={(event) => setTarget(event.target.value)}
       />

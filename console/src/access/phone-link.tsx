@@ -74,7 +74,7 @@ function LinkText({
   return (
     <div className={styles.form}>
       <div className={styles.code}>
-        <QrImage text={url} label="QR code of the link" />
+        <QrImage text={url} label="QR code for the link" />
       </div>
       <p className={styles.secret}>
         <code>{url}</code>

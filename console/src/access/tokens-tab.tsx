@@ -96,7 +96,7 @@ function TokenTable({
   const { client } = useGateway();
   const now = useNow(true, "minute");
   const mayRevoke = useMay("tokens.revoke");
-  if (tokens.length === 0) return <p className={styles.empty}>There is no valid token.</p>;
+  if (tokens.length === 0) return <p className={styles.empty}>There are no valid tokens.</p>;
   return (
     <div className={styles.scroller}>
       <table className={styles.table}>

@@ -64,7 +64,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
 
   if (status === "failed") {
     return (
-      <Notice text={error ?? "The sessions cannot be read."} isError>
+      <Notice text={error ?? "The sessions could not be loaded."} isError>
         <button type="button" className={buttons.button} onClick={() => void desk.reload()}>
           Retry
         </button>
@@ -77,8 +77,8 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
       <Notice
         text={
           isFiltered
-            ? "No session matches these filters."
-            : "There is no session yet. A message to main creates one."
+            ? "No sessions match these filters."
+            : "There are no sessions yet. To create one, send a message to main."
         }
       />
     );

@@ -85,7 +85,7 @@ export default function FamilyGraph({
         nodesFocusable={false}
         elementsSelectable={false}
         proOptions={{ hideAttribution: true }}
-        aria-label="Graph of the family; the table has the same as text"
+        aria-label="Graph of the family; the table shows the same data as text"
       >
         <Controls showInteractive={false} />
       </ReactFlow>

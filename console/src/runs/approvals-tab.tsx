@@ -37,7 +37,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
 
   useAnswerKeys(roving.list, roving.stop);
 
-  if (status === "failed") return <Notice text={error ?? "The approvals cannot be read."} isError />;
+  if (status === "failed") return <Notice text={error ?? "The approvals could not be loaded."} isError />;
   if (status === "loading") return <Notice text="Loading…" isBusy />;
   return (
     <div className={styles.tab} {...steady.hold}>

@@ -26,9 +26,9 @@ const shownStates: Record<OutboxShown, NonNullable<Params<"outbox.list">["states
   all: null,
 };
 const emptyTexts: Record<OutboxShown, string> = {
-  undelivered: "Every message to a channel was delivered.",
-  delivered: "No message was delivered yet.",
-  all: "No message went to a channel yet.",
+  undelivered: "All messages to channels have been delivered.",
+  delivered: "No messages have been delivered yet.",
+  all: "No messages have been sent to a channel yet.",
 };
 const stateWords: Record<Message["state"], string> = {
   queued: "queued",

@@ -28,8 +28,9 @@ export function composeMessage(message: string, attachments: readonly Attachment
   const images = attachments.flatMap(({ content }) => ("image" in content ? [content.image] : []));
   const whole = [message, ...texts].filter((part) => part !== "").join("\n\n");
   if (whole.length > longestMessage)
-    throw new Error("The message and its texts are longer than 4 million characters. Remove an attachment.");
-  if (images.length > maxImages) throw new Error(`A message has at most ${maxImages} images. Remove some.`);
+    throw new Error("The message and its attached text exceed 4 million characters. Remove an attachment.");
+  if (images.length > maxImages)
+    throw new Error(`A message can have at most ${maxImages} images. Remove some.`);
   return { message: whole, ...(images.length === 0 ? {} : { attachments: images }) };
 }
 

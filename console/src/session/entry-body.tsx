@@ -36,7 +36,7 @@ export function EntryBody({ entry }: { readonly entry: TranscriptEntry }): React
       );
     case "branch_summary":
       return (
-        <Foldable name="summary" title="Summary of the branch that was left">
+        <Foldable name="summary" title="Summary of the abandoned branch">
           <Markdown text={entry.summary} />
         </Foldable>
       );

@@ -23,7 +23,7 @@ export function HomePage() {
   if (agents.error !== null) return <Notice text={errorText(agents.error)} isError />;
   if (agents.data === undefined) return <Notice text="Loading…" isBusy />;
   const agent = agents.data.agents.find(({ isDefault }) => isDefault) ?? agents.data.agents[0];
-  if (agent === undefined) return <Notice text="No agent is configured. Add one to skein.yaml." />;
+  if (agent === undefined) return <Notice text="No agents are configured. Add one to skein.yaml." />;
   const place = { key: `agent:${agent.id}:main` };
   return (
     <SessionView

@@ -36,7 +36,7 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
       <header className={styles.head}>
         <p className={styles.shared}>
           {ancestor === null ? (
-            "These branches have no entry in common."
+            "These branches have no entries in common."
           ) : (
             <>
               Both follow <span className={styles.role}>{roleWord(roleOf(ancestor))}</span> “
@@ -104,7 +104,7 @@ function BranchEntries({
     },
     { isEnabled: nodes.length > 0, staleMs: 60_000 },
   );
-  if (nodes.length === 0) return <p className={styles.note}>This branch has no entries of its own.</p>;
+  if (nodes.length === 0) return <p className={styles.note}>This branch has no separate entries.</p>;
   const wanted = new Set(nodes.map(({ entry }) => entry.id));
   const entries = page.data?.entries.filter((entry) => wanted.has(entry.id) && isShown(entry)) ?? [];
   return (

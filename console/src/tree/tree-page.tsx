@@ -98,7 +98,7 @@ export default function TreePage() {
           </p>
         )}
         {status === "failed" ? (
-          <Notice text={error ?? "The tree cannot be read."} isError />
+          <Notice text={error ?? "The tree could not be loaded."} isError />
         ) : status === "loading" ? (
           <Notice text="Loading the tree…" isBusy />
         ) : current === null ? (

@@ -189,7 +189,7 @@ export class Agent {
     const { sessionId } = params;
     if (!canLoad && !canResume) {
       const problem = `it cannot resume its session "${sessionId}", because its process has exited and its context is lost`;
-      throw unsupported(this.name, problem, "Spawn it again, and tell it again what it needs to know");
+      throw unsupported(this.name, problem, "Spawn it again, and repeat what it needs to know");
     }
     const method = canResume ? methods.agent.session.resume : methods.agent.session.load;
     return this.#ask(`while it was opening its session "${sessionId}"`, async () => {

@@ -18,7 +18,7 @@ export function unavailable(agent: string, problem: string, advice: string): Ske
 export function failed(
   agent: string,
   problem: string,
-  advice = "Read its output, and run it by hand",
+  advice = "Read its output, and run it manually",
 ): SkeinError {
   return new SkeinError("acp_failed", { agent, problem: problemText(problem), advice });
 }

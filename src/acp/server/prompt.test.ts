@@ -117,7 +117,7 @@ describe("the stop reason of a turn", () => {
     [sent("error", "model_failed"), "model_failed", "It was model_failed."],
     [sent("timeout", "timeout"), "timeout", "It was timeout."],
     [sent("error", "not_found"), "not_found", "It was not_found."],
-    [sent("error"), "error", "The run ended with state error."],
+    [sent("error"), "error", "The run ended in state error."],
   ])("[AAG9] %j is an error with Skein's code and text", (each, code, message) => {
     const act = () => promptResponse({ sent: each, stopReason: null, isCancelled: false });
     expect(act).toThrow(expect.objectContaining({ code: -32603, message, data: { code } }));

@@ -110,7 +110,7 @@ export function promptResponse({ sent, stopReason, isCancelled }: EndedPrompt): 
     return { stopReason: stopReason === "length" ? "max_tokens" : "end_turn", usage };
   if (error !== undefined && limitCodes.has(error.code)) return { stopReason: "max_turn_requests", usage };
   // Always an internal error, because the request itself was valid.
-  const message = error?.message ?? `The run ended with state ${state}.`;
+  const message = error?.message ?? `The run ended in state ${state}.`;
   throw new RequestError(internalError, message, { code: error?.code ?? state });
 }
 

@@ -132,7 +132,7 @@ const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) 
 };
 
 const replyAnnounced =
-  /^(?:The session (?<replied>\S{1,5000}), which you sent a message to, has ended its turn|Your exchange with the session (?<exchanged>\S{1,5000}) is over)\./;
+  /^(?:The session (?<replied>\S{1,5000}), which you sent a message to, has ended its turn|Your exchange with the session (?<exchanged>\S{1,5000}) has ended)\./;
 const announceWish = /\bannounce\b|\bpublish\b|宣布|公布/iu;
 const isNote = (text: string) => /^(?:Noted: “|收到：「)/.test(text);
 

@@ -45,7 +45,7 @@ const about = {
   allowAgents:
     "IDs of the agents that child sessions may use, or `*` for any. The agent itself is always allowed",
   maxSpawnDepth: "Maximum spawn depth, from 1 to 5. With 1, child sessions cannot spawn",
-  maxChildren: "Maximum number of open child sessions per session, from 1 to 20",
+  maxChildren: "Maximum number of active child sessions per session, from 1 to 20",
   archiveAfterMinutes:
     "Minutes after which a child session that was spawned for a single task is archived. `0` means never",
   allow: "Tools to remove from the default deny list for sub-agents, by name, group or glob",

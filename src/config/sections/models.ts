@@ -68,7 +68,7 @@ const price = group("The model's prices.", {
   cacheRead: dollars("tokens read from the prompt cache"),
   cacheWrite: dollars("tokens written to the prompt cache"),
 });
-const model = group("A model whose properties differ from the built-in ones, or that Skein does not know.", {
+const model = group("A model that is not built in, or whose properties differ from the built-in values.", {
   contextWindow: tokens("The model's context window in tokens. Defaults to the built-in value."),
   maxOutput: tokens("Maximum number of output tokens. Defaults to the built-in value."),
   vision: optional(

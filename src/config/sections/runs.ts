@@ -24,7 +24,7 @@ const laneFields = {
 };
 
 export const lanes = group(
-  "How many runs execute at once. Waiting and sleeping runs do not count.",
+  "How many runs execute concurrently. Waiting and sleeping runs are not counted.",
   laneFields,
 );
 
@@ -42,7 +42,7 @@ export const budget = group("Limits for one request and everything that it start
     null,
   ),
   costUsd: setting(
-    "Maximum cost in dollars. Models without a known price do not count. `null` means no limit.",
+    "Maximum cost in dollars. Models without a known price are not counted. `null` means no limit.",
     orNone(numberBetween(0, 1_000_000), "no limit"),
     null,
   ),
@@ -55,7 +55,7 @@ export const approvals = group("Approvals for tool calls.", {
 export const retries = group("What happens when a request to a provider fails.", {
   max: number("Maximum number of retries after a rate limit, server error or network error.", 3, 0, 20),
   stallSeconds: number(
-    "Seconds without data after which a response stream counts as failed.",
+    "Seconds without data after which a response stream is treated as failed.",
     120,
     1,
     86_400,
@@ -64,7 +64,7 @@ export const retries = group("What happens when a request to a provider fails.",
 
 export const yielding = group("Runs that sleep until other runs have ended.", {
   timeoutMinutes: number(
-    "Minutes after which a sleeping run is woken, even if some of the runs it is waiting for are still open.",
+    "Minutes after which a sleeping run is woken, even if some of the runs it is waiting for have not ended.",
     60,
     1,
     525_600,

@@ -159,7 +159,7 @@ describe("settings for pairs of agents", () => {
 
   test("[ACC9] a malformed one is a mistake at its position", () => {
     expect(read('tools: { agentToAgent: { allow: ["a -> b", "a <-> b"] } }').told).toEqual([
-      '1:44: tools.agentToAgent.allow.1: found "a <-> b", expected a pair such as "main -> research", or an agent ID; * stands for any characters',
+      '1:44: tools.agentToAgent.allow.1: found "a <-> b", expected a pair such as "main -> research", or an agent ID; * matches any characters',
     ]);
   });
 

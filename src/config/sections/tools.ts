@@ -6,7 +6,7 @@ export type VisibilityWord = "self" | "tree" | "agent" | "all";
 
 const words = choice<VisibilityWord>("self", "tree", "agent", "all");
 const meaning =
-  "only itself (`self`), also the sessions it has spawned (`tree`), its agent's sessions (`agent`), or all of its user's sessions (`all`)";
+  "only itself (`self`), also the sessions that it has spawned (`tree`), all sessions of its agent (`agent`), or all of its user's sessions (`all`)";
 const forAllActions = "A single value for `visibility` applies to all four actions.";
 
 const seen = (what: string): Setting<VisibilityWord> => setting(`${what}: ${meaning}.`, words, "tree");
@@ -59,7 +59,7 @@ export const tools = group("What the session tools can access.", {
   sessions: group("Access to sessions that belong to the same user.", {
     visibility,
     showPaths: setting(
-      "Whether `sessions_list` shows models the path to each session's file (`transcriptPath`). Sandboxed sessions never see it.",
+      "Whether `sessions_list` shows the path of each session's file (`transcriptPath`) to models. Sandboxed sessions never see it.",
       flag,
       false,
     ),
@@ -71,10 +71,10 @@ export const tools = group("What the session tools can access.", {
       false,
     ),
     allow: list(
-      "Which agents can access which, as `a -> b`; `*` stands for any characters. Agents listed without an arrow can access each other. If empty, every pair is allowed.",
+      "Which agents can access which, as `a -> b`; `*` matches any characters. Agents listed without an arrow can access each other. If empty, every pair is allowed.",
       textLike(
         `^\\s*${pattern}(?:\\s*->\\s*${pattern})?\\s*$`,
-        'a pair such as "main -> research", or an agent ID; * stands for any characters',
+        'a pair such as "main -> research", or an agent ID; * matches any characters',
       ),
     ),
   }),

@@ -78,7 +78,7 @@ export function tokenHandlers(
     app.tokens.revoke(tokenId);
     const token = app.tokens.get(tokenId);
     if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
-    const advice = "It has been removed in the meantime, which also revoked it";
+    const advice = "It has since been removed, which also revoked it";
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
   };
   const unsavedOf = (tokenId: string) => (app.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});

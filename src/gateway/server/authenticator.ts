@@ -76,7 +76,8 @@ export class Authenticator {
   /** Resolves to the error for a wrong secret after its delay, even if the client disconnects. */
   async wrong(address: string, refusal: WireError): Promise<WireError> {
     const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
-    if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
+    if (retryAfterMs !== null)
+      return rateLimited("There were too many invalid tokens and codes", retryAfterMs);
     if (holdMs > 0) await new Promise<void>((go) => this.#tuning.timers.after(holdMs, go));
     done();
     return refusal;

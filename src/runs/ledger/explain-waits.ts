@@ -59,7 +59,10 @@ function askedBy(ledger: RunLedger, runIds: readonly string[]): ReadonlyMap<stri
 function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy | null {
   const state = row.state as RunState;
   if (Number(row.abort) === 1)
-    return { kind: "stopping", text: "It was asked to stop, and will end as soon as its process notices." };
+    return {
+      kind: "stopping",
+      text: "It has been asked to stop, and will end as soon as its process responds.",
+    };
   if (waits.isOwnerGone === true)
     return {
       kind: "owner",
@@ -104,7 +107,7 @@ function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Fact
   const ahead = Number(row.ahead);
   if (ahead > 0) {
     const count = ahead >= mostAhead ? `${mostAhead} runs or more` : ahead === 1 ? "1 run" : `${ahead} runs`;
-    return { kind: "ahead", text: `Waiting for ${count} before it in this session.`, ahead, runIds };
+    return { kind: "ahead", text: `Waiting for ${count} ahead of it in this session.`, ahead, runIds };
   }
   const notBefore = numberOrNull(row.not_before);
   if (notBefore !== null)
@@ -127,7 +130,7 @@ function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits
 }
 
 function waitsForLane(ledger: RunLedger, lane: Lane): RunWhy {
-  const text = `Waiting for a free slot in the lane ${lane}, which runs at most ${ledger.options.lanes[lane]} at once.`;
+  const text = `Waiting for a free slot in the lane ${lane}, which runs at most ${ledger.options.lanes[lane]} at a time.`;
   return { kind: "lane", text, lane };
 }
 

@@ -48,7 +48,7 @@ describe("queries for many runs", () => {
       missingTools: [],
       why: {
         kind: "ahead",
-        text: "Waiting for 5 runs before it in this session.",
+        text: "Waiting for 5 runs ahead of it in this session.",
         ahead: 5,
         runIds: [first.run.runId],
       },

@@ -223,7 +223,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
 function checkRegular(check: FolderCheck, file: string, isWorking: boolean): boolean {
   const kind = check.catalog.settings.disk.kind(file);
   if (kind === null || kind === "file") return false;
-  const what = kind === "folder" ? "There is a folder in place of this file" : "This is not a regular file";
+  const what = kind === "folder" ? "This path is a folder, not a file" : "This is not a regular file";
   const then = isWorking
     ? "the next request rebuilds it from the log"
     : "then restore the file from a backup";

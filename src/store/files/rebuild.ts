@@ -91,7 +91,7 @@ export function userFrom(
   const user = skein?.user;
   if (user !== undefined && !isUserId(user)) return { problem: "its header names an invalid user" };
   if (user !== undefined && owner !== undefined && user !== owner)
-    return { problem: "its header names a different user than the one whose folder it is in" };
+    return { problem: "its header names a user other than the one whose folder it is in" };
   const userId = user ?? owner;
   if (userId !== undefined) return { userId };
   return isOwnId(skein?.uid)
@@ -111,7 +111,7 @@ function reportNotAdopted({ report }: StoreFolder, file: string, note: string): 
 function claimTrash(folder: StoreFolder, path: string, uid: string, sessionId: string): SessionRow | null {
   const problem = sessionIdProblem(sessionId);
   if (problem !== null) return reportNotAdopted(folder, path, `its name is not a session ID: ${problem}`);
-  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "the name of its folder is not a valid Skein ID");
+  if (!isOwnId(uid)) return reportNotAdopted(folder, path, "its folder's name is not a valid Skein ID");
   const read = readLog(folder, path);
   if ("problem" in read) return reportNotAdopted(folder, path, read.problem);
   const { header, meta, key } = read;
