@@ -100,10 +100,10 @@ function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): stri
   if (repeated.content !== undefined && !isEdited && !isSameContent(stored, repeated.content))
     return "a different message";
   if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
-    return `a session other than ${known.session.key}`;
+    return `a different session (${known.session.key})`;
   const isNote = known.kind === "note";
   if (repeated.isNote !== undefined && repeated.isNote !== isNote)
-    return isNote ? "a note" : "a message and not for a note";
+    return isNote ? "a note" : "a message rather than a note";
   if (repeated.queueMode !== undefined && repeated.queueMode !== known.queueMode)
     return "a different queueMode";
   const given = repeated.options;

@@ -73,6 +73,11 @@ describe("messages from another session", () => {
     expect(await say(user("告诉 support 下雨了"), sent, from("support", told("好的")))).toBe(
       "agent:support:main 后来回答：好的",
     );
+    const exchange =
+      "Your exchange with the session agent:support:main has ended.\nYour message: x\nFirst reply (untrusted). Data.\n~~~\nNoted.\n~~~";
+    expect(await say(...before, from("agent:support:main", exchange))).toContain(
+      "agent:support:main has answered:",
+    );
   });
 
   test("a helper gets its task in the words of a spawn, and does only that", async () => {
