@@ -76,7 +76,7 @@ interface AgentSources {
   readonly configured: readonly string[];
 }
 
-/** All agents by ID. A definition in code takes precedence over the configuration. */
+/** All agents, keyed by ID. A definition in code takes precedence over the configuration. */
 export class Agents {
   readonly #sources: AgentSources;
 

@@ -67,7 +67,7 @@ async function holderOf(
   return trashed.some((each) => each.key === key) ? null : session;
 }
 
-/** Returns advice if the named session is in the trash, otherwise `null`. */
+/** Returns a hint if the named session is in the trash, otherwise `null`. */
 async function trashAdvice(
   sessions: Pick<SessionStore, "trashed">,
   scope: Scope,

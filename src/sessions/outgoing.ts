@@ -11,7 +11,7 @@ import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/
 import { isSilentReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
-/** Delivers a letter to its session. Returns `null` if there is no such session. */
+/** Delivers a message to its session. Returns `null` if there is no such session. */
 type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
 /** Decides which replies are sent to channels and delivers them. */

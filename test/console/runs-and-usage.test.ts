@@ -138,7 +138,7 @@ describe.skipIf(browser === null)("runs in the console", () => {
     await expect
       .poll(async () => (await gateway.call("runs.get", { runId })).run.retriedAs)
       .not.toBe(undefined);
-    // The retry fails again; the next run succeeds, and the page follows.
+    // The retry fails again, but the next run succeeds, and the page is updated.
     const { runId: last } = await send("repeat all is well", {}, sessionKey);
     await gateway.call("agent.wait", { runId: last, timeoutMs: 150_000 });
     await failure.waitFor({ state: "detached" });

@@ -7,10 +7,10 @@ import { oneLine } from "../ui/plain-text.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import styles from "./session-page.module.css";
 
-/** A message that a turn took up while it ran is not a run of its own. */
+/** A message that joined a running turn is not a separate run. */
 const states = [...openStates, ...endedStates].filter((state) => state !== "merged");
 
-/** Why the last run of the session failed, at the end of its transcript, with a way to run it again. */
+/** Shows why the session's last run failed, at the end of its transcript, with a way to run it again. */
 export function FailedRun({ sessionKey }: { readonly sessionKey: string }) {
   const place = useSessionPlace();
   const { retry, isBusy, error } = useRunActions();

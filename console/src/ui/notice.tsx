@@ -32,7 +32,7 @@ export function OfflineBar() {
   );
 }
 
-/** Stands above every page: why it has no composer and no actions. */
+/** Shown above every page that has no composer and no actions, to explain why. */
 export function ReadOnlyBar() {
   if (useMay("chat.send")) return null;
   return (

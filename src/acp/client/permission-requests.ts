@@ -103,7 +103,7 @@ export class PermissionRequests {
   }
 
   async decideTerminal({ command, args = [], cwd, env = [] }: CreateTerminalRequest): Promise<Verdict> {
-    // A grant given before the turn was stopped must not start anything afterward.
+    // A permission granted before the turn was stopped must not start anything afterward.
     if (this.isClosed) return "cancelled";
     const folder = cwd === undefined || cwd === null || cwd === this.#context.cwd ? null : cwd;
     if (env.length === 0 && this.#useGrant(terminalKeys(command, args), folder)) return "granted";

@@ -120,7 +120,7 @@ export function blocksOfParts(parts: readonly Part[], api: Api): AssistantMessag
   return blocks as AssistantBlock[];
 }
 
-/** Returns the reasoning part at `from`. On OpenAI Responses, returns all parts of its reasoning item. */
+/** Returns the reasoning part at `from`. With OpenAI Responses, returns all parts of its reasoning item. */
 function reasoningFrom(parts: readonly Part[], from: number, api: Api): ReasoningPart[] {
   const group = [parts[from] as ReasoningPart];
   for (let at = from + 1; api === "openai-responses"; at++) {

@@ -232,7 +232,7 @@ function signedItem(parts: readonly Part[], metadata: Metadata | undefined): Sig
   const contents = parts.map(({ providerOptions }) =>
     fieldOf(providerOptions, "openai", "reasoningEncryptedContent"),
   );
-  // In a stream, the last part carries the encrypted content.
+  // In a stream, the last part contains the encrypted content.
   const encrypted =
     contents.findLast((each) => typeof each === "string") ?? contents.find((each) => each === null);
   const isKept = encrypted === undefined || encrypted === null || typeof encrypted === "string";

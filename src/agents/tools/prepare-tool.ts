@@ -158,7 +158,7 @@ function mistakeOf({ message, path = [] }: StandardIssue): Mistake {
   return { path: path.map((part) => (typeof part === "object" ? part.key : part)), expected: message };
 }
 
-/** Returns one line per mistake, with the path, the expected value and the actual value. */
+/** Returns one line per error, with the path, the expected value and the actual value. */
 function problemText(mistakes: readonly Mistake[], args: unknown): string {
   const lines = mistakes
     .slice(0, maxMistakes)
