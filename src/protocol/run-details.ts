@@ -95,8 +95,15 @@ export const lanesList = method({
 /** The message's images are kept. Retrying the call has no further effect. */
 export const runsEdit = method({
   scope: "write",
-  about: "Replaces the text of a queued message. Fails with a conflict if its run has already started.",
-  params: s.closed({ runId: id, message, ...user }),
+  about:
+    "Replaces the text of a queued message. Fails with a conflict if its run has already started or if its text is not `expectedText`.",
+  params: s.closed({
+    runId: id,
+    message,
+    /** The text that the change is based on. Without it, the last change wins. */
+    expectedText: s.optional(message),
+    ...user,
+  }),
   result: RunSchema,
   isIdempotent: true,
 });

@@ -192,10 +192,10 @@ export interface RunStore {
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /**
-   * Replaces the message of a queued user run. Throws `conflict` if a process has already read the message or if no
-   * person wrote it. Returns `null` if the run does not exist.
+   * Replaces the message of a queued user run. Throws `conflict` if a process has already read the message, if no
+   * person wrote it, or if it is not the expected one. Returns `null` if the run does not exist.
    */
-  edit(runId: string, message: MessageDraft): Promise<Run | null>;
+  edit(runId: string, message: MessageDraft, expected?: MessageDraft): Promise<Run | null>;
 
   /**
    * Queues the input of an unsuccessful run as a new run. For merged input, queues the input of the turn that it

@@ -78,20 +78,35 @@ export async function acceptInput(
 
 export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
 
-/** Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. */
-export async function editMessage(app: EditingApp, run: Run, text: string): Promise<Run | null> {
+/**
+ * Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. Throws `conflict` if
+ * the message has neither the expected text nor the new one.
+ */
+export async function editMessage(
+  app: EditingApp,
+  run: Run,
+  text: string,
+  expectedText?: string,
+): Promise<Run | null> {
   const { message, session, options } = run;
-  const before = "content" in message ? message.content : "";
+  const before = "content" in message ? (message.content as Content) : "";
   const images = typeof before === "string" ? [] : before.filter(isImage);
-  const content =
-    images.length === 0 ? text : [...(text.trim() === "" ? [] : [{ type: "text", text }]), ...images];
-  if (isEmpty(content as Content)) throw emptyMessage();
+  const withText = (words: string) => {
+    const texts = words.trim() === "" ? [] : [{ type: "text" as const, text: words }];
+    return { ...message, content: images.length === 0 ? words : [...texts, ...images] } as MessageDraft & {
+      readonly content: Content;
+    };
+  };
+  const edited = withText(text);
+  if (isEmpty(edited.content)) throw emptyMessage();
   await checkTextSize(text, async () => {
     const { agentId, key, sessionId } = session;
     const record = await app.store.sessions.get(scopeOfSession(session), sessionId);
     return modelWindow(app, agentId, key, options.model ?? record?.meta.model);
   });
-  return app.runs.edit(run.runId, { ...message, content } as MessageDraft);
+  if (expectedText === undefined) return app.runs.edit(run.runId, edited);
+  const written = typeof before === "string" ? before : textOf(before.filter((block) => !isImage(block)));
+  return app.runs.edit(run.runId, edited, expectedText === written ? message : withText(expectedText));
 }
 
 /** Whether a block is an image, stored either in the message or as a blob. */

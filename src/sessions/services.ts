@@ -129,11 +129,11 @@ export class RunService {
 
   /**
    * Replaces the text of a queued user message and keeps its images. The old text never runs. Throws `not_found`, or
-   * `conflict` for a run that has started.
+   * `conflict` for a run that has started or whose text is not `expectedText`.
    */
-  async edit(runId: string, text: string, userId?: string | null): Promise<Run> {
+  async edit(runId: string, text: string, userId?: string | null, expectedText?: string): Promise<Run> {
     const known = (await this.get(runId, userId)) === null ? null : await this.#runs.get(runId);
-    const edited = known === null ? null : await editMessage(this.#app, known, text);
+    const edited = known === null ? null : await editMessage(this.#app, known, text, expectedText);
     if (edited === null) throw noSuchRun(runId);
     return withPlainUsers(edited);
   }

@@ -261,4 +261,39 @@ describe.skipIf(browser === null)("a session in the console", () => {
     ]);
     expect(JSON.stringify(next.messages)).not.toContain("cancel me");
   });
+
+  test("shows both texts when two browsers change a queued message, and keeps a change that comes too late", async () => {
+    const { request } = await ask("work");
+    request.stream("Working");
+    await gateway.call("chat.send", {
+      sessionKey: key,
+      message: "first text",
+      idempotencyKey: `${key} queued`,
+      queueMode: "followup",
+    });
+    const [ann, bob] = await Promise.all([open(), open()]);
+    const field = (page: Page) => page.getByLabel("Queued message", { exact: true });
+    for (const page of [ann, bob]) await page.getByLabel("Edit the queued message").click();
+    await field(bob).fill("the text of bob");
+    await field(ann).fill("the text of ann");
+    await field(ann).press("Enter");
+    const conflict = bob.getByRole("alert").filter({ hasText: "Someone else has changed this message." });
+    await conflict.getByText("the text of ann").waitFor();
+    expect(await field(bob).inputValue()).toBe("the text of bob");
+    await conflict.getByRole("button", { name: "Save mine instead" }).click();
+    const queued = ann.getByRole("list", { name: "Queued messages" });
+    await queued.getByText("the text of bob").waitFor();
+
+    // The run starts while ann types.
+    await ann.getByLabel("Message", { exact: true }).fill("a draft");
+    await ann.getByLabel("Edit the queued message").click();
+    await field(ann).fill("too late");
+    request.finish(" done.");
+    const next = await nextRequest();
+    expect(next.lastUserText).toBe("the text of bob");
+    await ann.getByText("Your text is in the composer.").waitFor();
+    expect(await ann.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft\n\ntoo late");
+    next.finish("Done.");
+    await transcript(ann).getByText("Done.").waitFor();
+  });
 });

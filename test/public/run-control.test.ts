@@ -245,12 +245,27 @@ describe("changing a queued message", () => {
     });
   });
 
+  test("[RNC7] a message that another client has changed is not overwritten", async () => {
+    await open(false);
+    const runId = await send(a, "first");
+    const edit = (message: string, expectedText: string) =>
+      call("runs.edit", { runId, message, expectedText });
+    expect((await edit("second", "first")).input).toBe("second");
+    // The response to the first call might have been lost.
+    expect((await edit("second", "first")).input).toBe("second");
+    await expect(edit("third", "first")).rejects.toMatchObject({ code: "conflict" });
+    expect((await call("runs.get", { runId })).input).toBe("second");
+    expect((await edit("third", "second")).input).toBe("third");
+  });
+
   test("images of an edited message stay", async () => {
     await open(false);
     const data =
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     const runId = await send(a, "look", { attachments: [{ mimeType: "image/png", data }] });
-    expect((await call("runs.edit", { runId, message: "look again" })).input).toBe("look again [image]");
+    expect((await call("runs.edit", { runId, message: "look again", expectedText: "look" })).input).toBe(
+      "look again [image]",
+    );
     expect((await call("runs.edit", { runId, message: "" })).input).toBe("[image]");
     // A large image is stored as a blob.
     const large = Buffer.alloc(100_000, data, "base64").toString("base64");

@@ -3,7 +3,7 @@ import type { ClipboardEvent, KeyboardEvent } from "react";
 import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Params } from "skein/client";
 import { errorText, useConnectionState, useGateway } from "../connect/gateway.tsx";
-import { ownerOf, userParam } from "../paths.ts";
+import { userParam } from "../paths.ts";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
@@ -28,7 +28,7 @@ interface ComposerProps {
 export function Composer({ isWorking, runIds, initialText = "", onSent }: ComposerProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
-  const [draft, changeDraft] = useDraft({ ...place, userId: ownerOf(client, place) }, initialText);
+  const [draft, changeDraft] = useDraft(initialText);
   const { text, attachments, sending, error } = draft;
   const setError = (problem: string | null) => changeDraft(() => ({ error: problem }));
   const isOffline = useConnectionState() !== "open";

@@ -1,9 +1,19 @@
 import { useCallback, useState, useSyncExternalStore } from "react";
+import { useGateway } from "../connect/gateway.tsx";
 import { idOf } from "../live/session-row.ts";
-import type { SessionPlace } from "../paths.ts";
+import { ownerOf } from "../paths.ts";
+import { useSessionPlace } from "../ui/session-head.tsx";
 import type { Attachment } from "./attachments.ts";
 
-/** A message that has not been sent yet. */
+/** A change to a queued message that has not been saved yet. */
+export interface QueuedEdit {
+  readonly text: string;
+  /** The text that the change is based on. */
+  readonly base: string;
+  readonly isSaving: boolean;
+}
+
+/** What the user has written for a session but not sent yet. */
 export interface Draft {
   readonly text: string;
   readonly attachments: readonly Attachment[];
@@ -16,9 +26,11 @@ export interface Draft {
   readonly sending: AbortController | null;
   /** Why the message was not sent. */
   readonly error: string | null;
+  /** Keyed by the queued message's run. */
+  readonly edits: Readonly<Record<string, QueuedEdit>>;
 }
 
-const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null };
+const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null, edits: {} };
 
 /**
  * Keyed by session and owner, until the page is reloaded. A user who looks at another session finds the draft again,
@@ -32,15 +44,16 @@ function subscribe(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
+export type ChangeDraft = (change: (draft: Draft) => Partial<Draft>) => void;
+
 /**
  * Returns a session's draft and a function that changes it. The function works even after the composer has been
  * unmounted.
  */
-export function useDraft(
-  place: Required<SessionPlace>,
-  initialText: string,
-): [Draft, (change: (draft: Draft) => Partial<Draft>) => void] {
-  const id = idOf(place);
+export function useDraft(initialText: string): [Draft, ChangeDraft] {
+  const { client } = useGateway();
+  const place = useSessionPlace();
+  const id = idOf({ ...place, userId: ownerOf(client, place) });
   const [initial] = useState((): Draft => ({ ...emptyDraft, text: initialText }));
   const draft = useSyncExternalStore(subscribe, () => drafts.get(id) ?? initial);
   const change = useCallback(
@@ -57,8 +70,20 @@ export function useDraft(
   return [draft, change];
 }
 
+/** Moves changes to messages that are no longer queued into the text of the next message. */
+export function withLostEdits({ text, edits }: Draft, queued: readonly string[]): Partial<Draft> | null {
+  const lost = Object.entries(edits).filter(([runId, { isSaving }]) => !isSaving && !queued.includes(runId));
+  if (lost.length === 0) return null;
+  const gone = new Set(lost.map(([runId]) => runId));
+  return {
+    text: [text, ...lost.map(([, edit]) => edit.text)].filter((part) => part.trim() !== "").join("\n\n"),
+    edits: Object.fromEntries(Object.entries(edits).filter(([runId]) => !gone.has(runId))),
+    error: "The message that you were changing has started or was canceled. Your text is in the composer.",
+  };
+}
+
 /** Text written while the message was being sent is kept. */
-export function withoutSent(draft: Draft, sent: Draft): Draft {
+export function withoutSent(draft: Draft, sent: Draft): Partial<Draft> {
   return {
     text: draft.text === sent.text ? "" : draft.text,
     attachments: draft.attachments.filter((attachment) => !sent.attachments.includes(attachment)),

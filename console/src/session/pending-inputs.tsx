@@ -1,92 +1,140 @@
 import { Pencil, X } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { PendingInput } from "../live/transcript.ts";
 import { userParam } from "../paths.ts";
 import { isInputMethod } from "../ui/keys.tsx";
-import { oneLine } from "../ui/plain-text.ts";
+import { oneLine, plainText } from "../ui/plain-text.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
+import type { QueuedEdit } from "./drafts.ts";
+import { useDraft, withLostEdits } from "./drafts.ts";
 import styles from "./pending-inputs.module.css";
 import { contentText, writtenText } from "./rows.ts";
 
+interface PendingInputsProps {
+  readonly pending: readonly PendingInput[];
+  /** The composer's initial text. The composer gets the text of an edit that came too late. */
+  readonly initialText: string;
+}
+
 /** Accepted messages that are waiting for their turn. Until the turn starts, each can be edited or canceled. */
-export function PendingInputs({ pending }: { readonly pending: readonly PendingInput[] }) {
+export function PendingInputs({ pending, initialText }: PendingInputsProps) {
+  const [draft, changeDraft] = useDraft(initialText);
   const waiting = pending.filter(({ state }) => state === "queued");
+  const queued = waiting.map(({ runId }) => runId);
+  const lost = withLostEdits(draft, queued);
+  useEffect(() => {
+    if (lost !== null) changeDraft(() => lost);
+  });
   if (waiting.length === 0) return null;
   return (
     <ol className={styles.list} aria-label="Queued messages">
       {waiting.map((input) => (
-        <PendingRow key={input.runId} input={input} />
+        <PendingRow
+          key={input.runId}
+          input={input}
+          edit={draft.edits[input.runId] ?? null}
+          changeEdit={(edit) =>
+            changeDraft(({ edits: { [input.runId]: _, ...others } }) => ({
+              edits: edit === null ? others : { ...others, [input.runId]: edit },
+            }))
+          }
+        />
       ))}
     </ol>
   );
 }
 
-function PendingRow({ input }: { readonly input: PendingInput }) {
+interface PendingRowProps {
+  readonly input: PendingInput;
+  readonly edit: QueuedEdit | null;
+  /** `null` ends the change. */
+  readonly changeEdit: (edit: QueuedEdit | null) => void;
+}
+
+function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
   const mayEdit = useMay("runs.edit");
   const mayCancel = useMay("runs.abort");
-  const [draft, setDraft] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
-  const text = contentText(input.content);
+  const written = writtenText(input.content);
+  const isChanged = edit !== null && !edit.isSaving && written !== edit.base && written !== edit.text;
   const whose = { runId: input.runId, ...userParam(place) };
   const attempt = async (act: () => Promise<unknown>) => {
+    setError(null);
     try {
       await act();
-      setDraft(null);
-      setError(null);
+      changeEdit(null);
     } catch (failure) {
       setError(errorText(failure));
+      if (edit !== null) changeEdit({ ...edit, isSaving: false });
     }
   };
-  const cancel = () =>
-    attempt(() => client.call("runs.abort", { ...whose, reason: "Canceled in the console." }));
-  const save = (message: string) => attempt(() => client.call("runs.edit", { ...whose, message }));
+  const cancel = () => {
+    changeEdit(null);
+    void attempt(() => client.call("runs.abort", { ...whose, reason: "Canceled in the console." }));
+  };
+  const save = ({ text, base }: QueuedEdit) => {
+    changeEdit({ text, base, isSaving: true });
+    void attempt(() => client.call("runs.edit", { ...whose, message: text, expectedText: base }));
+  };
   return (
     <li className={styles.row}>
       <span className={styles.state}>queued</span>
-      {draft === null ? (
-        <span className={styles.text}>{oneLine(text, 300)}</span>
+      {edit === null ? (
+        <span className={styles.text}>{oneLine(contentText(input.content), 300)}</span>
       ) : (
         <textarea
           className={styles.text}
           autoFocus
-          value={draft}
+          value={edit.text}
           aria-label="Queued message"
-          onChange={({ target }) => setDraft(target.value)}
+          onChange={({ target }) => changeEdit({ ...edit, text: target.value })}
           onKeyDown={(event) => {
             if (isInputMethod(event)) return;
-            if (event.key === "Escape") setDraft(null);
+            if (event.key === "Escape") changeEdit(null);
             if (event.key !== "Enter" || event.shiftKey) return;
             event.preventDefault();
-            void save(draft);
+            if (!isChanged) save(edit);
           }}
         />
       )}
-      {error !== null && <span role="alert">{error}</span>}
-      {mayEdit && draft === null && input.isPartial === true && (
+      {error !== null && !isChanged && <span role="alert">{error}</span>}
+      {mayEdit && edit === null && input.isPartial === true && (
         <span className={styles.state}>cannot be edited here: part of it is not shown</span>
       )}
-      {mayEdit && draft === null && input.isPartial !== true && (
+      {mayEdit && edit === null && input.isPartial !== true && (
         <button
           type="button"
           aria-label="Edit the queued message"
           data-takes-focus
-          onClick={() => setDraft(writtenText(input.content))}
+          onClick={() => changeEdit({ text: written, base: written, isSaving: false })}
         >
           <Pencil size={13} />
         </button>
       )}
-      {draft !== null && (
-        <button type="button" onClick={() => void save(draft)}>
+      {edit !== null && !isChanged && (
+        <button type="button" onClick={() => save(edit)}>
           Save
         </button>
       )}
       {mayCancel && (
-        <button type="button" aria-label="Cancel the queued message" onClick={() => void cancel()}>
+        <button type="button" aria-label="Cancel the queued message" onClick={cancel}>
           <X size={13} />
         </button>
+      )}
+      {isChanged && (
+        <div className={styles.conflict} role="alert">
+          <p>Someone else has changed this message. It now says:</p>
+          <blockquote>{plainText(written)}</blockquote>
+          <button type="button" onClick={() => save({ ...edit, base: written })}>
+            Save mine instead
+          </button>
+          <button type="button" onClick={() => changeEdit(null)}>
+            Keep theirs
+          </button>
+        </div>
       )}
     </li>
   );

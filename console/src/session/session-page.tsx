@@ -142,7 +142,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
               <FailedRun sessionKey={state.sessionKey ?? key} />
             )}
             <SessionApprovals />
-            <PendingInputs pending={state.pending} />
+            {state.status === "ready" && <PendingInputs pending={state.pending} initialText={prefill} />}
             {hints}
             {state.live.length > 0 && state.hasLater && state.branchLeafId === null && (
               <p className={styles.bar} role="status">

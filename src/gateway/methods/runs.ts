@@ -53,8 +53,8 @@ export function runHandlers(app: MethodApp): HandlersOf<Method> {
       return { ...rest, steps: shown };
     },
     "runs.budget": async ({ rootId }, { userId }) => runBudget(app, rootId, userId),
-    "runs.edit": async ({ runId, message }, call) =>
-      runPayload(app, call, await skein.runs.edit(runId, message, call.userId)),
+    "runs.edit": async ({ runId, message, expectedText }, call) =>
+      runPayload(app, call, await skein.runs.edit(runId, message, call.userId, expectedText)),
     "lanes.list": async (_, { principal, userId, isAdmin }) => ({
       lanes: (await skein.lanes(isForAll(principal) && isAdmin ? undefined : userId)).map((lane) => ({
         ...lane,

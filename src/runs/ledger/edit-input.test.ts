@@ -23,6 +23,16 @@ describe("input that a turn is about to write", () => {
     expect(await books.runs.get(runId)).toMatchObject({ state: "merged", message });
   });
 
+  test("is not edited if it is not the expected message, unless it is the new one already", async () => {
+    const { runId } = await books.accept("s");
+    const first = (await books.runs.get(runId))?.message;
+    await books.runs.edit(runId, message, first);
+    await books.runs.edit(runId, message, first);
+    const other = { role: "user", content: "other" } as const;
+    await refused("conflict", () => books.runs.edit(runId, other, first));
+    expect(await books.runs.edit(runId, other, message)).toMatchObject({ message: other });
+  });
+
   test("is not reserved after it was aborted", async () => {
     const { held } = await books.running("s");
     const { runId } = await books.accept("s");

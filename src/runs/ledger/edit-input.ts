@@ -7,9 +7,14 @@ import { publicRun } from "./run-ledger.ts";
 
 /**
  * Replaces the message of a queued run, in the same transaction as the check that no process has read it. Throws `conflict`
- * if the run has started. Returns `null` if the run does not exist.
+ * if the run has started or its message is not the expected one. Returns `null` if the run does not exist.
  */
-export function editInput(ledger: RunLedger, runId: string, message: MessageDraft): Run | null {
+export function editInput(
+  ledger: RunLedger,
+  runId: string,
+  message: MessageDraft,
+  expected?: MessageDraft,
+): Run | null {
   const row = ledger.row(runId);
   if (row === null) return null;
   // The response to an earlier, identical call might have been lost.
@@ -19,6 +24,11 @@ export function editInput(ledger: RunLedger, runId: string, message: MessageDraf
     throw new SkeinError("conflict", {
       problem: `The message of run ${runId} cannot be changed: ${problem}`,
       advice: "Send a new message instead",
+    });
+  if (expected !== undefined && !isDeepStrictEqual(row.message, expected))
+    throw new SkeinError("conflict", {
+      problem: `The message of run ${runId} has been changed by another client`,
+      advice: "Read it again, then change its new text",
     });
   const options = { ...row.options, editedAt: ledger.now() };
   ledger.run(
