@@ -1,4 +1,4 @@
-import { Activity, BarChart3, KeyRound, LayoutList, MessageSquare, Search } from "lucide-react";
+import { Activity, BarChart3, House, KeyRound, LayoutList, Search } from "lucide-react";
 import type { ReactNode } from "react";
 import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
@@ -32,7 +32,7 @@ export function useSessionRow(
 }
 
 const pages = [
-  { href: "/", name: "Main", icon: MessageSquare },
+  { href: "/", name: "Home", icon: House },
   { href: "/sessions", name: "Sessions", icon: LayoutList },
   { href: "/runs", name: "Runs", icon: Activity },
   { href: "/search", name: "Search", icon: Search },

@@ -205,6 +205,7 @@ describe.skipIf(browser === null)("usage in the console", () => {
     expect(inBars.reduce((sum, each) => sum + each, 0)).toBe(total.totalTokens);
     expect(labels.join()).toContain("500 without a price");
     await page.getByText("500 tokens").waitFor();
+    await page.getByText(/in your time zone, Europe\/Berlin\. Today is \w+ \d+\./).waitFor();
 
     await page.getByRole("table").getByRole("link", { name: "ann" }).click();
     const spent = page.getByRole("table").getByRole("link", { name: "main:spent · ann" });
@@ -220,5 +221,17 @@ describe.skipIf(browser === null)("usage in the console", () => {
     await expect.poll(() => tokens(page)).toBe(1500);
     await bars.last().click();
     await expect.poll(() => tokens(page)).toBe(total.totalTokens);
+  });
+});
+
+describe.skipIf(browser === null)("tokens in the console", () => {
+  test.each([360, 1280])("with long names fit into a page of %i pixels", async (width) => {
+    await gateway.call("tokens.create", { label: "x".repeat(100), scopes: ["read"], userId: "u".repeat(60) });
+    const page = await browser.open(gateway, "/access?tab=tokens", { width });
+    await page.getByRole("table").getByText("x".repeat(100)).first().waitFor();
+    const overflow = await page
+      .getByRole("table")
+      .evaluate(({ parentElement }) => (parentElement?.scrollWidth ?? 0) - (parentElement?.clientWidth ?? 0));
+    expect(overflow).toBeLessThanOrEqual(0);
   });
 });

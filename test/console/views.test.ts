@@ -225,7 +225,7 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
       await page.keyboard.press("Enter");
     };
     await goTo("support");
-    await page.getByRole("heading", { name: "support", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Session support", exact: true }).waitFor();
     await page.getByText("describe what the front desk of a small hotel looks after").first().waitFor();
     await goTo("weather");
     await page.getByText("research the weather in the first week of spring").first().waitFor();

@@ -25,7 +25,7 @@ const maxSessions = 8;
 const maxMessages = 6;
 
 const pages = {
-  "/": "Main",
+  "/": "Home",
   "/sessions": "Sessions",
   "/runs": "Runs",
   "/runs?tab=approvals": "Approvals",

@@ -56,13 +56,16 @@ export function SessionViewPage({
   );
   const { sessionId } = details.data ?? { sessionId: place.key };
   const name = rowName(details.data ?? place);
-  const viewName = `${views.find(([each]) => each === view)?.[1]} of ${name}`;
-  useTitle(view === "" ? name : viewName);
+  // An agent and a page may have the same name.
+  const viewName = `${views.find(([each]) => each === view)?.[1]} of session ${name}`;
+  useTitle(view === "" ? `Session ${name}` : viewName);
   return (
     <section className={styles.page} data-thread={threadOf(sessionId)} aria-label={viewName}>
       <header className={styles.head}>
         <span className={styles.thread} aria-hidden />
-        <h1 className={styles.title}>{name}</h1>
+        <h1 className={styles.title}>
+          <span className={styles.kind}>Session</span> {name}
+        </h1>
         <nav className={styles.views} aria-label="Views of this session">
           {views.map(([each, text]) => (
             <Link

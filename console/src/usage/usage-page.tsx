@@ -89,6 +89,10 @@ export default function UsagePage() {
             shown={part?.group === "day" ? part.value : null}
             hrefOf={(day) => usagePath({ ...here, day })}
           />
+          <p className={styles.zone}>
+            Days begin at midnight in your time zone, {timeZone}. Today is{" "}
+            {shortDay(dayAfter(start, Number(days) - 1))}.
+          </p>
           {part !== null && (
             <h2 className={styles.part}>
               Sessions: {part.value === "" ? "unnamed user" : part.value}{" "}

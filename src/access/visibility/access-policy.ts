@@ -92,7 +92,11 @@ export function checkAgentPair({ enabled, allow }: AgentToAgent, from: string, t
   if (asker !== null && asker === target) return { allowed: true, by: "it is the same agent" };
   if (!enabled) return { allowed: false, because: "disabled" };
   if (asker === null || target === null) return denied;
-  if (allow.length === 0) return { allowed: true, by: "tools.agentToAgent.allow is empty" };
+  if (allow.length === 0)
+    return {
+      allowed: true,
+      by: "every agent may reach every other, because tools.agentToAgent.allow names none",
+    };
   const by = findPair(allow, asker, target) ?? findBarePair(allow, asker, target);
   return by === null ? denied : { allowed: true, by: `tools.agentToAgent.allow has ${by}` };
 }
