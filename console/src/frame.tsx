@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
 import { useGateway } from "./connect/gateway.tsx";
+import { identityText } from "./connect/sign-in.ts";
 import { DeskList } from "./desk/desk-list.tsx";
 import styles from "./frame.module.css";
 import type { DeskState } from "./live/desk.ts";
@@ -10,7 +11,6 @@ import { Desk } from "./live/desk.ts";
 import type { SessionRow } from "./live/session-row.ts";
 import { PaletteButton } from "./search/palette-button.tsx";
 import { OfflineBar, ReadOnlyBar } from "./ui/notice.tsx";
-import { plainText } from "./ui/plain-text.ts";
 import { useReturnFocus } from "./ui/return-focus.ts";
 
 const DeskContext = createContext<Desk | null>(null);
@@ -81,8 +81,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
             <DeskList />
           </div>
           <p className={styles.version}>
-            {client.hello.userId !== undefined && <>Signed in as {plainText(client.hello.userId)} · </>}Skein{" "}
-            {client.hello.server.version}
+            Signed in {identityText(client.hello)} · Skein {client.hello.server.version}
           </p>
         </aside>
         <main id="content" className={styles.content} tabIndex={-1}>

@@ -125,11 +125,16 @@ function TokenTable({
                 </th>
                 <td>{token.scopes.join(", ")}</td>
                 <td>{whose(token)}</td>
-                <td title={fullTime(token.createdAt)}>{shortTime(token.createdAt, now)}</td>
-                <td title={token.lastUsedAt === undefined ? undefined : fullTime(token.lastUsedAt)}>
+                <td data-name="Created" title={fullTime(token.createdAt)}>
+                  {shortTime(token.createdAt, now)}
+                </td>
+                <td
+                  data-name="Used"
+                  title={token.lastUsedAt === undefined ? undefined : fullTime(token.lastUsedAt)}
+                >
                   {token.lastUsedAt === undefined ? "never" : ago(token.lastUsedAt, now)}
                 </td>
-                <td>{endText(token, now)}</td>
+                <td data-name="Expires">{endText(token, now)}</td>
                 <td className={styles.act}>
                   {mayRevoke && isValid(token, now) && !isOwn && (
                     <RevokeButton

@@ -26,7 +26,8 @@ export function FailedRun({ sessionKey }: { readonly sessionKey: string }) {
   );
   const run = data?.runs[0];
   if (run === undefined || !isFailed(run) || !canRetry(run)) return null;
-  const reason = run.error?.message ?? "The reason was not recorded.";
+  // The sentences after the first give advice for programs.
+  const [reason = ""] = (run.error?.message ?? "The reason was not recorded.").split(/(?<=[.!?])\s/);
   return (
     <p className={styles.bar} data-failed role="status">
       {run.state === "timeout" ? "The last run timed out: " : "The last run failed: "}
