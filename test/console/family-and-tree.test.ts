@@ -65,7 +65,7 @@ describe.skipIf(browser === null)("helpers at work in the console", () => {
     });
     const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute("agent:main:work", "family"));
     await expect.poll(() => lanes(page).filter({ hasText: "running" }).count()).toBe(3);
-    const spans = page.locator("a[data-tone=running] rect + rect");
+    const spans = page.locator("a[data-tone=running] rect:nth-of-type(2)");
     await expect.poll(() => spans.count()).toBe(3);
     const ends = () => spans.evaluateAll((rects) => rects.map((rect) => Number(rect.getAttribute("width"))));
     const before = await ends();
