@@ -130,6 +130,29 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(await shownEntries(page)).toEqual(await storedIds());
   });
 
+  test("reads an answer again when a piece of it was lost", async () => {
+    const page = await open();
+    let lost = 0;
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((text) => {
+        const isLost = /"event":"run.delta".*"delta":"[^"]*the middle/.test(String(text));
+        if (isLost) lost += 1;
+        else socket.send(text);
+      });
+    });
+    await page.reload();
+    const { request } = await ask("tell me a story");
+    request.stream("The beginning, ");
+    const live = page.locator("[data-live]");
+    await live.getByText("The beginning,").waitFor();
+    request.stream("the middle, ");
+    await expect.poll(() => lost).toBe(1);
+    request.stream("the next part");
+    await live.getByText("The beginning, the middle, the next part").waitFor();
+    request.finish(".");
+  });
+
   test("shows each answer of a turn with tools once, also a second one that is shorter", async () => {
     const { runId, request } = await ask("look around");
     request.stream("First, I look at the sessions. ");

@@ -124,9 +124,26 @@ describe("the live answers of a transcript", () => {
     expect(text(apply(writing, delta(9, 2, "c"), delta(10, 3, "x")))).toBe("abc");
   });
 
-  test("repeated and overlapping pieces are shown once, and a piece behind a hole is dropped", () => {
+  test("repeated and overlapping pieces are shown once", () => {
     expect(text(apply(writing, delta(11, 3, "de"), delta(12, 3, "de"), delta(13, 4, "ef")))).toBe("abcdef");
-    expect(text(apply(writing, delta(11, 5, "late")))).toBe("abc");
+  });
+
+  test("a piece behind a hole is not shown, and the answer is read again", () => {
+    const late = apply(writing, delta(11, 5, "late"), delta(12, 9, "r"));
+    expect([text(late), late.stale]).toEqual(["abc", "live"]);
+    expect(apply(writing, delta(11, 2, "hm", "thinking")).stale).toBe("live");
+    expect(apply(ready([]), delta(11, 4, "late")).stale).toBe("live");
+    const read = withReading(
+      late,
+      reading({ seq: 12, runs: [{ ...live, text: "abcd late" }] }),
+      null,
+      replacedBy,
+    );
+    expect(text(apply(read, delta(12, 9, "r"), delta(13, 9, "r")))).toBe("abcd later");
+    // The beginning of a long answer is not kept.
+    const cut = withReading(writing, reading({ runs: [{ ...live, textOffset: 7 }] }), null, replacedBy);
+    const grown = apply(cut, delta(11, 10, "d"), delta(12, 3, "x"));
+    expect([text(grown), grown.stale]).toEqual(["abcd", null]);
   });
 
   test("the entry, a retry and the next request empty the answer; the end and sleep remove it", () => {

@@ -72,10 +72,16 @@ function withChange(
   return live.map((answer) => (answer.runId === runId ? change(answer) : answer));
 }
 
-/**
- * A piece that has already arrived is ignored. A piece after a gap is dropped, because the entry will contain the whole
- * text.
- */
+/** Whether text is missing before a piece, because an event was lost. */
+export function isBehindHole(
+  live: readonly LiveAnswer[],
+  { runId, kind, offset }: EventOf<"run.delta">["payload"],
+): boolean {
+  const answer = live.find((each) => each.runId === runId) ?? noText;
+  return offset > answer[`${kind}Offset`] + answer[kind].length;
+}
+
+/** A piece that has already arrived is ignored. A piece after a gap is dropped, and the answer has to be read again. */
 function withDelta(
   live: readonly LiveAnswer[],
   { runId, kind, delta, offset }: EventOf<"run.delta">["payload"],

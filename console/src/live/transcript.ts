@@ -1,6 +1,6 @@
 import type { ReceivedEvent, Result } from "skein/client";
 import type { LiveAnswer } from "./live-answers.ts";
-import { withLiveEvent } from "./live-answers.ts";
+import { isBehindHole, withLiveEvent } from "./live-answers.ts";
 
 export type EntriesPage = Result<"sessions.entries">;
 export type TranscriptEntry = EntriesPage["entries"][number];
@@ -102,6 +102,7 @@ export function withEvent(state: TranscriptState, event: ReceivedEvent): Transcr
 
 function withLive(state: TranscriptState, event: ReceivedEvent): TranscriptState {
   if (event.seq <= state.liveSeq) return state;
+  if (event.event === "run.delta" && isBehindHole(state.live, event.payload)) return markStale(state, "live");
   const live = withLiveEvent(state.live, event);
   return live === state.live ? state : { ...state, live };
 }
