@@ -16,6 +16,14 @@ const inBrowser = ["test/console/**/*.test.ts"];
 const alone = ["test/growth.test.ts", "src/sessions/wait-for-run.test.ts"];
 
 export default defineConfig({
+  resolve: {
+    alias: [
+      {
+        find: /^visible-text\/jsx(?:-dev)?-runtime$/,
+        replacement: join(import.meta.dirname, "console/src/ui/jsx-runtime.ts"),
+      },
+    ],
+  },
   test: {
     // A golden file that is missing is a failure; `vitest run --update` writes it.
     update: "none",

@@ -8,8 +8,13 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   root: here("."),
   base: "./",
-  plugins: [react()],
-  resolve: { alias: { "skein/client": here("../src/entry-client.ts") } },
+  plugins: [react({ jsxImportSource: "visible-text" })],
+  resolve: {
+    alias: {
+      "skein/client": here("../src/entry-client.ts"),
+      "visible-text/jsx-runtime": here("src/ui/jsx-runtime.ts"),
+    },
+  },
   build: {
     outDir: here("../dist/console"),
     emptyOutDir: true,

@@ -107,6 +107,68 @@ describe.skipIf(browser === null).each(views)("the view $name", ({ route, part }
   });
 });
 
+/** A direction change, a soft hyphen, a filler, an invisible operator, a tag, a mark, and a joiner that joins nothing. */
+const invisible = "\u202e\u00ad\u3164\u2063\u{e0041}\u061c a\u200db";
+const visible = "⟨U+202E⟩⟨U+00AD⟩⟨U+3164⟩⟨U+2063⟩⟨U+E0041⟩⟨U+061C⟩ a⟨U+200D⟩b";
+const named =
+  /^(?:label|displayName|model|agentId|userId|channel|preview|text|message|note|reason|description|toolName|name)$/;
+
+/** Puts invisible characters into the names and texts of everything that the gateway sends. */
+function withInvisible(value: unknown, name = "", isMatrix = false): unknown {
+  if (typeof value === "string")
+    return named.test(name) || (isMatrix && name === "key") ? `${value}${invisible}` : value;
+  if (Array.isArray(value)) return value.map((each) => withInvisible(each, name, isMatrix));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([each, inner]) => [
+      each,
+      withInvisible(inner, each, isMatrix || "allowed" in value),
+    ]),
+  );
+}
+
+describe.skipIf(browser === null)("names and texts with invisible characters", () => {
+  test("are shown with symbols for them in every view", async () => {
+    const page = await browser.open(gateway, "/");
+    await page.routeWebSocket(/./, (socket) => {
+      socket
+        .connectToServer()
+        .onMessage((text) => socket.send(JSON.stringify(withInvisible(JSON.parse(String(text))))));
+    });
+    await page.reload();
+    const query = encodeURIComponent(invisible);
+    const other = (name: string, route: string) => ({
+      name,
+      route,
+      part: () => page.locator("main").getByText(visible),
+    });
+    for (const { name, route, part } of [
+      ...views,
+      other("a missing run", `/runs?run=${query}`),
+      other("a lane that is not there", `/runs?lane=${query}&show=failed`),
+      other("a missing session", `/s/${query}`),
+      { ...other("a filter", `/sessions?agent=${query}`), part: () => page.getByLabel("Agent") },
+    ]) {
+      await page.goto(`${gateway.url}/#${route}`);
+      await part(page).locator("visible=true").first().waitFor();
+      await expect.poll(() => page.locator("main [aria-busy=true]").count()).toBe(0);
+      const { texts, raw } = await page.evaluate(() => {
+        const all = [...document.querySelectorAll("*")].flatMap((element) => [
+          ...["title", "alt", "placeholder", "aria-label", "aria-description"].map(
+            (attribute) => element.getAttribute(attribute) ?? "",
+          ),
+          ...[...element.childNodes].map((node) => (node instanceof Text ? node.data : "")),
+        ]);
+        all.push(document.title);
+        const hidden = /[\u202e\u00ad\u3164\u2063\u{e0041}\u061c]|a\u200d/u;
+        return { texts: all.join("\n"), raw: all.filter((text) => hidden.test(text)) };
+      });
+      expect([name, raw]).toEqual([name, []]);
+      expect([name, texts.includes(visible)]).toEqual([name, true]);
+    }
+  });
+});
+
 describe.skipIf(browser === null)("on a touch screen", () => {
   test("a finger can hit the buttons of an approval, and moves the lanes", async () => {
     const page = await browser.open(gateway, "/runs?tab=approvals", {

@@ -1,11 +1,12 @@
 import type { ReactNode } from "react";
 import { useEffect } from "react";
 import styles from "./page.module.css";
+import { plainText } from "./plain-text.ts";
 
 /** Sets the page's name in the browser's tabs and history. */
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = `${title} · Skein`;
+    document.title = plainText(`${title} · Skein`);
   }, [title]);
 }
 

@@ -3,24 +3,27 @@
  * direction-changing characters are shown as symbols, so that the screen shows what is in the log.
  */
 
-// Joiners (U+200C, U+200D) and direction marks (U+200E, U+200F) are kept, because scripts and emoji need them.
-const ranges = [
-  [0x00, 0x08],
-  [0x0b, 0x1f],
-  [0x7f, 0x9f],
-  [0x200b, 0x200b],
-  [0x2028, 0x202e],
-  [0x2060, 0x206f],
-  [0xfeff, 0xfeff],
-  [0xfff0, 0xfffb],
-  [0xe0000, 0xe0fff],
-] as const;
+const joiners = "\\u200c\\u200d";
+const directionMarks = "\\u200e\\u200f";
+const variants = "\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f";
+const letters = "[\\p{L}\\p{N}]";
+const westernLetters = "\\p{sc=Latin}\\p{sc=Greek}\\p{sc=Cyrillic}";
+/** Emoji, and letters of the scripts that join them. */
+const joinable = `[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f[[\\p{L}\\p{M}]--[${westernLetters}]]]`;
+
 const hidden = new RegExp(
-  `[${ranges.map(([from, to]) => `\\u{${from.toString(16)}}-\\u{${to.toString(16)}}`).join("")}]`,
-  "gu",
+  [
+    `[[\\p{Default_Ignorable_Code_Point}\\p{Cc}\\u2028\\u2029\\ufff9-\\ufffb]--[\\t\\n${joiners}${directionMarks}${variants}]]`,
+    // Scripts and emoji need these, but only in certain places. Elsewhere they only make two texts look the same.
+    `[${joiners}](?<!${joinable}.)`,
+    `[${directionMarks}](?<=${letters}.)(?=${letters})`,
+    `[${variants}](?<![^\\s\\p{Default_Ignorable_Code_Point}\\p{Cc}${westernLetters}].)`,
+  ].join("|"),
+  "gv",
 );
 
 export function plainText(text: string): string {
+  if (/^[\t\n -~]*$/.test(text)) return text;
   return text.replace(hidden, (char) => {
     const code = char.codePointAt(0) ?? 0;
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
