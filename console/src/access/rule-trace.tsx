@@ -5,7 +5,6 @@ import { errorText, useCall } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
-import { plainText } from "../ui/plain-text.ts";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { actionWords } from "./access-matrix.tsx";
@@ -82,7 +81,7 @@ function ActionTrace({
             <code>{rule}</code>
             <span className={styles.reason}>
               <span className="visually-hidden">{outcome}: </span>
-              {plainText(reason)}
+              {reason}
             </span>
           </li>
         ))}

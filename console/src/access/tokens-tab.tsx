@@ -4,7 +4,6 @@ import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { plainText } from "../ui/plain-text.ts";
 import { ago, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { CreateToken } from "./create-token.tsx";
@@ -119,8 +118,7 @@ function TokenTable({
             return (
               <tr key={token.tokenId} data-ended={!isValid(token, now) || undefined}>
                 <th scope="row">
-                  {plainText(token.label ?? "unnamed")}{" "}
-                  {isOwn && <span className={styles.mark}>this browser</span>}
+                  {token.label ?? "unnamed"} {isOwn && <span className={styles.mark}>this browser</span>}
                   <code>{token.tokenId}</code>
                 </th>
                 <td>{token.scopes.join(", ")}</td>
@@ -172,5 +170,5 @@ function whose({
   readonly userId?: string | undefined;
 }): string {
   if (allUsers) return "all users";
-  return userId === undefined ? "the unnamed user" : plainText(userId);
+  return userId === undefined ? "the unnamed user" : userId;
 }

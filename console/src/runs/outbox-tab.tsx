@@ -8,7 +8,7 @@ import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { oneLine, plainText } from "../ui/plain-text.ts";
+import { oneLine } from "../ui/plain-text.ts";
 import { useRoving } from "../ui/roving.ts";
 import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
@@ -121,8 +121,8 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
                   {stateWords[state]}
                 </span>
                 <span className={styles.target}>
-                  {plainText(target.channel)}
-                  {target.to !== undefined && <span> {plainText(target.to)}</span>}
+                  {target.channel}
+                  {target.to !== undefined && <span> {target.to}</span>}
                 </span>
                 <span className={styles.text}>{oneLine(text, 300)}</span>
                 <Link
@@ -178,8 +178,8 @@ function Fate({ message, now }: { readonly message: Message; readonly now: numbe
   return (
     <span className={styles.fate} data-state={state}>
       {waitsForChannel === true &&
-        `Waiting for a process that serves the channel${app === undefined ? "" : ` (app ${plainText(app)})`}. `}
-      {lastError !== undefined && `${plainText(lastError)} `}
+        `Waiting for a process that serves the channel${app === undefined ? "" : ` (app ${app})`}. `}
+      {lastError !== undefined && `${lastError} `}
       {attempts > 0 && `${tried}. `}
       {state === "queued" &&
         nextAt !== undefined &&

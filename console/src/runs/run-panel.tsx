@@ -7,7 +7,6 @@ import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, runsPath, sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
-import { plainText } from "../ui/plain-text.ts";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime, usageText } from "../ui/time.ts";
@@ -75,12 +74,12 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
       )}
       {run.error !== undefined && (
         <p className={styles.error}>
-          <code>{plainText(run.error.code)}</code> {plainText(run.error.message)}
+          <code>{run.error.code}</code> {run.error.message}
         </p>
       )}
       <Section name="Input">
         <p className={styles.input} tabIndex={0}>
-          {plainText(input)}
+          {input}
         </p>
       </Section>
       <Section name="Time">
@@ -94,11 +93,11 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
           <ul className={styles.notes}>
             {approvals.map(({ approvalId, toolName, answer, by }) => (
               <li key={approvalId}>
-                <code>{plainText(toolName)}</code>{" "}
+                <code>{toolName}</code>{" "}
                 {answer === undefined ? (
                   <Link href={runsPath("approvals", { approval: approvalId })}>waits for an answer</Link>
                 ) : (
-                  `${answer}${by === undefined ? "" : ` by ${plainText(by)}`}`
+                  `${answer}${by === undefined ? "" : ` by ${by}`}`
                 )}
               </li>
             ))}
@@ -116,7 +115,7 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
           <ul className={styles.notes}>
             {notes.map(({ kind, note }, index) => (
               <li key={index}>
-                <code>{kind}</code> {plainText(note)}
+                <code>{kind}</code> {note}
               </li>
             ))}
           </ul>

@@ -3,7 +3,6 @@ import type { Result } from "skein/client";
 import { Link } from "wouter";
 import { errorText, useCall } from "../connect/gateway.tsx";
 import { placeOf, sessionPath, userParam } from "../paths.ts";
-import { plainText } from "../ui/plain-text.ts";
 import { duration, usageText } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
@@ -82,15 +81,15 @@ function StepRows({ run, step, from, to, now }: StepRowsProps) {
           </Link>
         )}
       </div>
-      {error !== undefined && <p className={styles.error}>{plainText(error)}</p>}
+      {error !== undefined && <p className={styles.error}>{error}</p>}
       {step.tools.map((tool) => (
         <div key={tool.toolCallId} className={styles.row} data-tool>
           <span />
           <span className={styles.name}>
             {tool.entryId === undefined ? (
-              plainText(tool.toolName)
+              tool.toolName
             ) : (
-              <Link href={sessionPath(place, "", { entry: tool.entryId })}>{plainText(tool.toolName)}</Link>
+              <Link href={sessionPath(place, "", { entry: tool.entryId })}>{tool.toolName}</Link>
             )}
           </span>
           <Span

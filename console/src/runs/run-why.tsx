@@ -1,6 +1,5 @@
 import { Link } from "wouter";
 import { runsPath } from "../paths.ts";
-import { plainText } from "../ui/plain-text.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
@@ -22,7 +21,7 @@ export function RunWhy({
   const link = linkOf(why, owner);
   return (
     <span className={styles.why} data-needs={why.kind === "approval" || undefined}>
-      {plainText(why.text)}
+      {why.text}
       {why.retryAt !== undefined && <Countdown at={why.retryAt} isExact={why.kind === "retry"} />}
       {link !== null && (
         <>

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import styles from "./code-block.module.css";
 import { useOpened } from "./foldable.tsx";
-import { foldText, plainText } from "./plain-text.ts";
+import { foldText } from "./plain-text.ts";
 
 /** Longer text is shown in one color. */
 const longestHighlighted = 100_000;
@@ -26,7 +26,7 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
   return (
     <figure className={styles.block}>
       <figcaption className={styles.head}>
-        <span>{plainText(language)}</span>
+        <span>{language}</span>
         <CopyButton text={text} />
       </figcaption>
       <pre className={styles.code} tabIndex={0}>
@@ -34,9 +34,9 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
           <Code text={text} language={language} isOpen={isOpen} />
         ) : (
           <>
-            <code>{plainText(folded.head)}</code>
+            <code>{folded.head}</code>
             <ShowMore hidden={folded.hidden} onClick={() => setStep(step + 1)} />
-            <code>{plainText(folded.tail)}</code>
+            <code>{folded.tail}</code>
           </>
         )}
       </pre>
@@ -70,7 +70,7 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
       isCurrent = false;
     };
   }, [text, language, isColored]);
-  return <code>{isColored && colored?.text === text ? colored.nodes : plainText(text)}</code>;
+  return <code>{isColored && colored?.text === text ? colored.nodes : text}</code>;
 }
 
 export function CopyButton({ text, label = "Copy" }: { readonly text: string; readonly label?: string }) {

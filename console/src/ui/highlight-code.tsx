@@ -16,7 +16,6 @@ import yaml from "highlight.js/lib/languages/yaml";
 import { createLowlight } from "lowlight";
 import type { ReactNode } from "react";
 import "./highlight.css";
-import { plainText } from "./plain-text.ts";
 
 const lowlight = createLowlight({
   bash,
@@ -46,13 +45,13 @@ lowlight.registerAlias({
 /** Code with its words marked. A language that is not known stays plain. */
 export function highlight(text: string, language: string): ReactNode {
   const name = language.trim().split(/\s/, 1)[0]?.toLowerCase() ?? "";
-  if (!lowlight.registered(name)) return plainText(text);
+  if (!lowlight.registered(name)) return text;
   return renderNodes(lowlight.highlight(name, text).children);
 }
 
 function renderNodes(nodes: Root["children"] | Element["children"]): ReactNode {
   return nodes.map((node, index) => {
-    if (node.type === "text") return plainText((node as Text).value);
+    if (node.type === "text") return (node as Text).value;
     if (node.type !== "element") return null;
     const classes = (node.properties.className as readonly string[] | undefined) ?? [];
     return (

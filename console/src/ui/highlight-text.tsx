@@ -1,5 +1,4 @@
 import { Fragment } from "react";
-import { plainText } from "./plain-text.ts";
 
 const maxMatches = 20;
 const contextChars = 300;
@@ -12,7 +11,7 @@ export function Highlight({ text, words }: { readonly text: string; readonly wor
   return (
     <div style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
       {excerptAt(text, words).map((part, index) => (
-        <Fragment key={index}>{index % 2 === 1 ? <mark>{plainText(part)}</mark> : plainText(part)}</Fragment>
+        <Fragment key={index}>{index % 2 === 1 ? <mark>{part}</mark> : part}</Fragment>
       ))}
     </div>
   );

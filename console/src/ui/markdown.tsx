@@ -6,7 +6,6 @@ import { useOpened } from "./foldable.tsx";
 import styles from "./markdown.module.css";
 import type { LinkTargets, MarkdownPiece } from "./markdown-pieces.ts";
 import { findLinkTargets, foldPieces, parsePiece, splitMarkdown, targetsOf } from "./markdown-pieces.ts";
-import { plainText } from "./plain-text.ts";
 
 /**
  * Markdown from models and other untrusted sources. Tokens become elements, and text is never interpreted as HTML.
@@ -78,7 +77,7 @@ const Piece = memo(
 );
 
 function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): ReactNode {
-  if (depth > maxDepth) return <p key={key}>{plainText(token.raw)}</p>;
+  if (depth > maxDepth) return <p key={key}>{token.raw}</p>;
   switch (token.type) {
     case "def":
     case "space":
@@ -91,9 +90,7 @@ function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): Rea
       return <p key={key}>{renderInline(token.tokens)}</p>;
     case "text":
       return (
-        <Fragment key={key}>
-          {token.tokens === undefined ? plainText(token.text) : renderInline(token.tokens)}
-        </Fragment>
+        <Fragment key={key}>{token.tokens === undefined ? token.text : renderInline(token.tokens)}</Fragment>
       );
     case "code": {
       const { text, lang } = token as Tokens.Code;
@@ -126,7 +123,7 @@ function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): Rea
     case "checkbox":
       return renderCheckbox(token as Tokens.Checkbox, key);
     default:
-      return <p key={key}>{plainText(token.raw)}</p>;
+      return <p key={key}>{token.raw}</p>;
   }
 }
 
@@ -172,7 +169,7 @@ function renderTable({ header, rows, align }: Tokens.Table, key: number): ReactN
 
 function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNode {
   return (tokens ?? []).map((token, key) => {
-    if (depth > maxDepth) return <Fragment key={key}>{plainText(token.raw)}</Fragment>;
+    if (depth > maxDepth) return <Fragment key={key}>{token.raw}</Fragment>;
     switch (token.type) {
       case "strong":
         return <strong key={key}>{renderInline(token.tokens, depth + 1)}</strong>;
@@ -181,7 +178,7 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
       case "del":
         return <del key={key}>{renderInline(token.tokens, depth + 1)}</del>;
       case "codespan":
-        return <code key={key}>{plainText(token.text)}</code>;
+        return <code key={key}>{token.text}</code>;
       case "br":
         return <br key={key} />;
       case "checkbox":
@@ -195,7 +192,7 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
       case "image":
         return (
           <SafeLink key={key} href={token.href}>
-            {plainText(token.text === "" ? token.href : token.text)}
+            {token.text === "" ? token.href : token.text}
           </SafeLink>
         );
       case "escape":
@@ -204,11 +201,11 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
           <Fragment key={key}>
             {"tokens" in token && token.tokens !== undefined
               ? renderInline(token.tokens, depth + 1)
-              : plainText(unescapeEntities(token.text))}
+              : unescapeEntities(token.text)}
           </Fragment>
         );
       default:
-        return <Fragment key={key}>{plainText(token.raw)}</Fragment>;
+        return <Fragment key={key}>{token.raw}</Fragment>;
     }
   });
 }
@@ -216,7 +213,7 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
 function SafeLink({ href, children }: { readonly href: string; readonly children: ReactNode }) {
   if (!/^(?:https?:|mailto:)/i.test(href)) return <>{children}</>;
   return (
-    <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={plainText(href)}>
+    <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
       {children}
     </a>
   );

@@ -2,7 +2,6 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, sessionPath, userParam } from "../paths.ts";
-import { plainText } from "../ui/plain-text.ts";
 import { dollars } from "../ui/time.ts";
 import styles from "./usage-page.module.css";
 import type { Grouping, Part, UsageRow } from "./usage-page.tsx";
@@ -33,7 +32,7 @@ export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
     }
     const value = { model: row.model, agent: row.agentId, user: row.userId ?? "" }[by];
     if (value === undefined) return "Other";
-    return <Link href={hrefOf(by, value)}>{value === "" ? "unnamed" : plainText(value)}</Link>;
+    return <Link href={hrefOf(by, value)}>{value === "" ? "unnamed" : value}</Link>;
   };
   if (rows.length === 0) return <p>No usage in this period.</p>;
   return (

@@ -3,7 +3,7 @@ import type { SessionPlace } from "../paths.ts";
 import { sessionPath } from "../paths.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
-import { oneLine, plainText } from "../ui/plain-text.ts";
+import { oneLine } from "../ui/plain-text.ts";
 import styles from "./request-messages.module.css";
 import type { Context } from "./xray-page.tsx";
 
@@ -62,7 +62,7 @@ export function RequestMessages({
             </span>
             <div>
               {text.length <= 280 && !text.includes("\n") ? (
-                <span>{plainText(text)}</span>
+                <span>{text}</span>
               ) : (
                 <Foldable title={oneLine(text, 200)}>
                   <div className={styles.text}>
