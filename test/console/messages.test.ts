@@ -33,11 +33,11 @@ const user = (content: string, provenance?: { kind: string } & Record<string, st
 const answer = (text: string) => ({ role: "assistant" as const, content: [{ type: "text" as const, text }] });
 
 /** A tool call with its result. */
-const result = (value: string) => {
+const result = (value: string, input: Readonly<Record<string, string>> = {}) => {
   const call = { toolCallId: "call_1", toolName: "run" };
   return [
     user("run it"),
-    { role: "assistant" as const, content: [{ type: "tool-call" as const, ...call, input: {} }] },
+    { role: "assistant" as const, content: [{ type: "tool-call" as const, ...call, input }] },
     {
       role: "tool" as const,
       content: [{ type: "tool-result" as const, ...call, output: { type: "text" as const, value } }],
@@ -70,6 +70,8 @@ const sessions = {
     answer(Array.from({ length: 12_000 }, (_, at) => `- [ ] task${at}`).join("\n")),
     answer("The last row."),
   ],
+  marked: [user("# Plan\n\n**Weave** the `warp`"), answer("It is in [the plan](https://a.example).")],
+  longCall: result("It ran.", { script: `first${"y".repeat(900_000)}last` }),
   senders: [
     user("from the person"),
     user("from a group", { kind: "external_user", sourcePeer: "u7", sourcePeerName: "Grace" }),
@@ -164,6 +166,28 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await expect.poll(() => tasks.count()).toBe(12_000);
     await transcript(page).evaluate((list) => list.scrollTo(0, 0));
     await page.getByText("the end of the addresses").waitFor();
+  });
+
+  test("has previews without the marks of Markdown in the tree and in search", async () => {
+    const page = await browser.open(gateway, sessionRoute(keyOf("marked"), "tree"));
+    const rows = page.getByRole("treeitem");
+    await rows.filter({ hasText: "Plan Weave the warp" }).waitFor();
+    await rows.filter({ hasText: "It is in the plan." }).waitFor();
+    await page.goto(`${gateway.url}/#/search?q=weave`);
+    const hit = page.getByRole("list", { name: "Results" }).getByRole("listitem").first();
+    await hit.getByText("Plan Weave the warp").waitFor();
+    expect(await hit.locator("mark").allInnerTexts()).toEqual(["Weave"]);
+  });
+
+  test("mounts the arguments of a call when they are opened, and of long ones the ends", async () => {
+    const page = await open("longCall");
+    await rowWith(page, "That was all.").waitFor();
+    const size = () => transcript(page).evaluate((list) => list.textContent?.length ?? 0);
+    expect(await size()).toBeLessThan(5000);
+    await page.locator("summary", { hasText: "firstyyy" }).click();
+    await page.getByRole("button", { name: /characters hidden/ }).waitFor();
+    await transcript(page).getByText('ylast"').waitFor();
+    expect(await size()).toBeLessThan(60_000);
   });
 
   test("says who wrote a message", async () => {

@@ -1,7 +1,7 @@
 import { rowName } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
-import { previewLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime } from "../ui/time.ts";
 import type { Edge, Family, Span, Tone } from "./family-data.ts";

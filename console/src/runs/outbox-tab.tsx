@@ -8,7 +8,7 @@ import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { useRoving } from "../ui/roving.ts";
 import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
@@ -124,7 +124,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
                   {target.channel}
                   {target.to !== undefined && <span> {target.to}</span>}
                 </span>
-                <span className={styles.text}>{oneLine(text, 300)}</span>
+                <span className={styles.text}>{previewLine(text, 300)}</span>
                 <Link
                   className={styles.session}
                   href={sessionPath(placeOf(message))}

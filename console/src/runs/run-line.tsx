@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { SessionNames } from "../live/session-names.ts";
-import { oneLine, previewLine } from "../ui/plain-text.ts";
+import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";

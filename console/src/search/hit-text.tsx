@@ -1,7 +1,7 @@
 import { Fragment } from "react";
 import type { Result } from "skein/client";
 import { sessionPath, userParam } from "../paths.ts";
-import { plainText } from "../ui/plain-text.ts";
+import { withoutMarkup } from "../ui/preview.ts";
 
 export type SearchHit = Result<"sessions.search">["hits"][number];
 
@@ -10,21 +10,30 @@ export function hitPath({ key, entryId }: SearchHit, userId?: string): string {
   return sessionPath({ key, ...userParam({ userId }) }, "", { entry: entryId });
 }
 
+/** Around a match while the marks of Markdown are removed. */
+const matchStart = "\ue000";
+const matchEnd = "\ue001";
+
 /** The snippet on one line, with the matching words marked. */
-export function HitText({ hit: { snippet, ranges } }: { readonly hit: SearchHit }) {
-  const parts: { readonly text: string; readonly isMarked: boolean }[] = [];
+export function HitText({ hit: { snippet: given, ranges, role } }: { readonly hit: SearchHit }) {
+  const snippet = given.replace(/[\ue000\ue001]/g, "\ufffd");
+  let marked = "";
   let from = 0;
   for (const [start = 0, end = 0] of ranges) {
     if (start < from || end <= start) continue;
-    parts.push(
-      { text: snippet.slice(from, start), isMarked: false },
-      { text: snippet.slice(start, end), isMarked: true },
-    );
+    marked += `${snippet.slice(from, start)}${matchStart}${snippet.slice(start, end)}${matchEnd}`;
     from = end;
   }
-  parts.push({ text: snippet.slice(from), isMarked: false });
-  return parts.map(({ text, isMarked }, index) => {
-    const shown = plainText(text.replace(/\s+/g, " "));
-    return <Fragment key={index}>{isMarked ? <mark>{shown}</mark> : shown}</Fragment>;
+  marked += snippet.slice(from);
+  const isMarkdown = role === "user" || role === "assistant";
+  const parts = (isMarkdown ? withoutMarkup(marked) : marked).replace(/\s+/g, " ").split(matchStart);
+  return parts.map((part, index) => {
+    const end = index === 0 ? -1 : part.indexOf(matchEnd);
+    return (
+      <Fragment key={index}>
+        {end > 0 && <mark>{part.slice(0, end)}</mark>}
+        {part.slice(end + 1)}
+      </Fragment>
+    );
   });
 }

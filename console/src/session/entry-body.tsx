@@ -1,5 +1,6 @@
 import { Scissors, Wrench } from "lucide-react";
 import type { ReactNode } from "react";
+import { useMemo } from "react";
 import type { TranscriptEntry } from "../live/transcript.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
@@ -147,19 +148,26 @@ function AnswerText({ text }: { readonly text: string }) {
 }
 
 function Call({ call, name }: { readonly call: ToolCall; readonly name: string }) {
+  const summary = useMemo(() => oneLine(JSON.stringify(call.arguments), 120), [call]);
   return (
     <Foldable
       name={name}
       title={
         <>
           <Wrench size={13} aria-hidden /> <span className={styles.tool}>{oneLine(call.name, 60)}</span>{" "}
-          <span className={styles.arguments}>{oneLine(JSON.stringify(call.arguments), 120)}</span>
+          <span className={styles.arguments}>{summary}</span>
         </>
       }
     >
-      <CodeBlock text={JSON.stringify(call.arguments, null, 2)} language="json" />
+      <CallArguments call={call} />
     </Foldable>
   );
+}
+
+/** A component, so that arguments of a megabyte are not formatted while they are folded. */
+function CallArguments({ call }: { readonly call: ToolCall }) {
+  const text = useMemo(() => JSON.stringify(call.arguments, null, 2), [call]);
+  return <CodeBlock text={text} language="json" />;
 }
 
 /** Short results are expanded. Long ones are not mounted until they are expanded. */

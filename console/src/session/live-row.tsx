@@ -5,6 +5,7 @@ import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import { Foldable, FoldScope } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import styles from "./entry-row.module.css";
 import { contentText, controlWord, mayBecomeControlWord } from "./rows.ts";
 import { useSessionApprovals } from "./session-approvals.tsx";
@@ -41,7 +42,7 @@ export const LiveRow = memo(function LiveRow({
       <div className={styles.body}>
         <FoldScope value={`live ${runId}`}>
           {thinking !== "" && text === "" && (
-            <Foldable name="thinking" title={`Thinking: ${oneLine(thinking.slice(-160), 100)}`}>
+            <Foldable name="thinking" title={`Thinking: ${previewLine(thinking.slice(-160), 100)}`}>
               <div className={styles.thinking}>
                 <Markdown text={thinking} isOpen />
               </div>

@@ -4,7 +4,8 @@ import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { PendingInput } from "../live/transcript.ts";
 import { userParam } from "../paths.ts";
 import { isInputMethod } from "../ui/keys.tsx";
-import { oneLine, plainText } from "../ui/plain-text.ts";
+import { plainText } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import type { QueuedEdit } from "./drafts.ts";
 import { useDraft, withLostEdits } from "./drafts.ts";
@@ -83,7 +84,7 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
     <li className={styles.row}>
       <span className={styles.state}>queued</span>
       {edit === null ? (
-        <span className={styles.text}>{oneLine(contentText(input.content), 300)}</span>
+        <span className={styles.text}>{previewLine(contentText(input.content), 300)}</span>
       ) : (
         <textarea
           className={styles.text}

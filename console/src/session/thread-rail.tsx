@@ -1,5 +1,5 @@
 import { memo, useMemo } from "react";
-import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { useRoving } from "../ui/roving.ts";
 import type { Fork } from "./forks.ts";
 import { rowKind, rowText } from "./rows.ts";
@@ -58,7 +58,12 @@ function findCrossings(items: readonly EntryItem[], forks: ReadonlyMap<string, F
     const kind = forks.has(item.id) ? "fork" : crossingKind(item);
     if (kind === null) return [];
     return [
-      { id: item.id, kind, at: index / last, title: `${names[kind]}: ${oneLine(rowText(item.entry), 80)}` },
+      {
+        id: item.id,
+        kind,
+        at: index / last,
+        title: `${names[kind]}: ${previewLine(rowText(item.entry), 80)}`,
+      },
     ];
   });
   // More marks would overlap. Rare ones are kept.

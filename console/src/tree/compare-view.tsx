@@ -9,7 +9,7 @@ import { oneLine } from "../ui/plain-text.ts";
 import { SessionPlaceProvider, useRoutePlace } from "../ui/session-head.tsx";
 import styles from "./compare-view.module.css";
 import type { Tree, TreeNode } from "./tree-model.ts";
-import { compareBranches, roleOf } from "./tree-model.ts";
+import { compareBranches, previewOf, roleOf } from "./tree-model.ts";
 
 interface CompareViewProps {
   readonly tree: Tree;
@@ -40,7 +40,7 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
           ) : (
             <>
               Both follow <span className={styles.role}>{roleWord(roleOf(ancestor))}</span> “
-              {oneLine(ancestor.entry.preview, 160)}”
+              {previewOf(ancestor, 160)}”
             </>
           )}
         </p>
@@ -116,8 +116,7 @@ function BranchEntries({
             ))
           : nodes.slice(0, maxEntries).map((node) => (
               <p key={node.entry.id} className={styles.preview}>
-                <span className={styles.role}>{roleWord(roleOf(node))}</span>{" "}
-                {oneLine(node.entry.preview, 200)}
+                <span className={styles.role}>{roleWord(roleOf(node))}</span> {previewOf(node, 200)}
               </p>
             ))}
         {(page.data?.hasLater ?? nodes.length > maxEntries) && (
@@ -129,6 +128,6 @@ function BranchEntries({
 }
 
 function tipName(tip: TreeNode, { leaf }: Tree): string {
-  const name = oneLine(tip.entry.label ?? tip.entry.preview, 60);
+  const name = tip.entry.label === undefined ? previewOf(tip, 60) : oneLine(tip.entry.label, 60);
   return tip === leaf ? `Active: ${name}` : name;
 }

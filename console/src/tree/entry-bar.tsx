@@ -4,12 +4,11 @@ import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
 import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
-import { oneLine } from "../ui/plain-text.ts";
 import { useRoutePlace } from "../ui/session-head.tsx";
 import { fullTime } from "../ui/time.ts";
 import styles from "./entry-bar.module.css";
 import type { Tree, TreeNode } from "./tree-model.ts";
-import { pathTo, roleOf, siblingsOf } from "./tree-model.ts";
+import { pathTo, previewOf, roleOf, siblingsOf } from "./tree-model.ts";
 
 interface EntryBarProps {
   readonly node: TreeNode;
@@ -42,7 +41,7 @@ export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled 
           <span>{isActive ? "active" : "inactive"}</span>
         </p>
         <p className={styles.preview} dir="auto">
-          {oneLine(entry.preview, 240) || "(empty)"}
+          {previewOf(node, 240) || "(empty)"}
         </p>
       </div>
       {isLabeling ? (

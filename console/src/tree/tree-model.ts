@@ -1,3 +1,5 @@
+import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import type { TreeEntry } from "./tree-data.ts";
 
 /** A conversation entry with its position in the tree. Bookkeeping entries are omitted. */
@@ -54,6 +56,12 @@ export function siblingsOf(node: TreeNode, { roots }: Tree): readonly TreeNode[]
 /** Returns the role of an entry's message, otherwise the entry's type. */
 export function roleOf({ entry }: TreeNode): string {
   return entry.role ?? entry.type;
+}
+
+/** Returns the beginning of an entry's text. Results of tools are not Markdown. */
+export function previewOf(node: TreeNode, most: number): string {
+  const isTool = /^(?:toolResult|bashExecution)$/.test(roleOf(node));
+  return (isTool ? oneLine : previewLine)(node.entry.preview, most);
 }
 
 /** Returns the end of the branch through a node. Follows the active branch, otherwise the most recent continuation. */

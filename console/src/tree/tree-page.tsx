@@ -5,7 +5,6 @@ import { sessionPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
-import { oneLine } from "../ui/plain-text.ts";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { CompareView } from "./compare-view.tsx";
@@ -13,7 +12,7 @@ import { EntryBar } from "./entry-bar.tsx";
 import { useTree } from "./tree-data.ts";
 import { TreeList } from "./tree-list.tsx";
 import type { TreeNode } from "./tree-model.ts";
-import { buildTree, otherBranches, tipOf } from "./tree-model.ts";
+import { buildTree, otherBranches, previewOf, tipOf } from "./tree-model.ts";
 import styles from "./tree-page.module.css";
 
 interface Move {
@@ -52,8 +51,8 @@ export default function TreePage() {
       setFailure(errorText(problem));
     }
   };
-  const continueFrom = ({ entry }: TreeNode) =>
-    void moveLeaf(entry.id, { from: leafId, text: entry.preview });
+  const continueFrom = (node: TreeNode) =>
+    void moveLeaf(node.entry.id, { from: leafId, text: previewOf(node, 80) });
   const undo = move === null ? null : () => void moveLeaf(move.from, null);
   const read = (node: TreeNode) => {
     // The link back leads to this entry.
@@ -86,7 +85,7 @@ export default function TreePage() {
       <div className={styles.tree}>
         {move !== null && (
           <p className={styles.move} role="status">
-            <span>The conversation continues from “{oneLine(move.text, 80)}”.</span>
+            <span>The conversation continues from “{move.text}”.</span>
             <button type="button" className={buttons.button} onClick={() => undo?.()}>
               Undo <Kbd keys="u" />
             </button>

@@ -3,7 +3,7 @@ import { oneLine } from "../ui/plain-text.ts";
 import { fullTime, shortTime } from "../ui/time.ts";
 import styles from "./tree-list.module.css";
 import type { TreeRow } from "./tree-model.ts";
-import { roleOf } from "./tree-model.ts";
+import { previewOf, roleOf } from "./tree-model.ts";
 
 interface TreeRowViewProps {
   readonly id: string;
@@ -66,7 +66,7 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
       <span className={styles.role}>{roleWord(roleOf(node))}</span>
       {siblings > 1 && <Siblings position={position} count={siblings} onSibling={act.onSibling} />}
       <span className={styles.preview} dir="auto">
-        {oneLine(entry.preview, 200) || "(empty)"}
+        {previewOf(node, 200) || "(empty)"}
       </span>
       {entry.label !== undefined && <span className={styles.label}>{oneLine(entry.label, 60)}</span>}
       {isLeaf && <span className={styles.leaf}>leaf</span>}

@@ -190,3 +190,15 @@ export function parsePiece(text: string, targets: LinkTargets): readonly Token[]
 function inlineWork(paragraph: string): number {
   return paragraph.length * (1 + (paragraph.match(/[*_~`[<]/g)?.length ?? 0));
 }
+
+const entities: Record<string, string> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#39;": "'",
+};
+
+export function unescapeEntities(text: string): string {
+  return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
+}

@@ -5,7 +5,14 @@ import { CodeBlock, ShowMore } from "./code-block.tsx";
 import { useOpened } from "./foldable.tsx";
 import styles from "./markdown.module.css";
 import type { LinkTargets, MarkdownPiece } from "./markdown-pieces.ts";
-import { findLinkTargets, foldPieces, parsePiece, splitMarkdown, targetsOf } from "./markdown-pieces.ts";
+import {
+  findLinkTargets,
+  foldPieces,
+  parsePiece,
+  splitMarkdown,
+  targetsOf,
+  unescapeEntities,
+} from "./markdown-pieces.ts";
 
 /**
  * Markdown from models and other untrusted sources. Tokens become elements, and text is never interpreted as HTML.
@@ -217,16 +224,4 @@ function SafeLink({ href, children }: { readonly href: string; readonly children
       {children}
     </a>
   );
-}
-
-const entities: Record<string, string> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#39;": "'",
-};
-
-function unescapeEntities(text: string): string {
-  return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
 }

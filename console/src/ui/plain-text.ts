@@ -32,7 +32,7 @@ export function plainText(text: string): string {
   });
 }
 
-/** Returns the first line, at most `most` characters long. */
+/** Returns the beginning of a text on one line, at most `most` characters long. It ends with a whole word where there are spaces. */
 export function oneLine(text: string, most = 200): string {
   const line = plainText(
     text
@@ -40,7 +40,15 @@ export function oneLine(text: string, most = 200): string {
       .replace(/\s+/g, " ")
       .trim(),
   );
-  return line.length > most ? `${line.slice(0, most - 1)}…` : line;
+  if (line.length <= most) return line;
+  const space = line.lastIndexOf(" ", most - 1);
+  const end = space > most / 2 ? space : wholeGraphemes(line, most - 1);
+  return `${line.slice(0, end).replace(/[\s,;:]+$/, "")}…`;
+}
+
+/** The last position up to `at` that splits no letter from its accents, and no emoji. */
+function wholeGraphemes(line: string, at: number): number {
+  return new Intl.Segmenter().segment(line).containing(at)?.index || at;
 }
 
 /** The limits for a text that is shown in full, and for the displayed parts of a longer one. */
@@ -98,9 +106,4 @@ function beforeLines(text: string, count: number): number {
 function wholeCharacter(text: string, at: number): number {
   const unit = text.charCodeAt(at);
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : Math.max(0, at);
-}
-
-/** The beginning of a text that may be Markdown, without the marks for headings and bold text. */
-export function previewLine(text: string, max = 200): string {
-  return oneLine(text.replace(/\*\*|__|^ {0,3}#{1,6} /gm, ""), max);
 }

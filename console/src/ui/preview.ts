@@ -1,0 +1,41 @@
+import type { Token } from "marked";
+import { parsePiece, unescapeEntities } from "./markdown-pieces.ts";
+import { oneLine } from "./plain-text.ts";
+
+/** The beginning of a message on one line, at most `most` characters, without the marks of Markdown. */
+export function previewLine(text: string, most = 200): string {
+  return oneLine(withoutMarkup(text.slice(0, most * 4)), most);
+}
+
+/** A text as it reads when its Markdown is shown. A mark whose partner was cut off is left out, too. */
+export function withoutMarkup(text: string): string {
+  const tokens = parsePiece(text, {});
+  if (tokens === null) return text;
+  return joinTexts(tokens, " ").replace(/(?<=^|\s)(?:\*\*|__|~~|`+)(?=\S)/g, "");
+}
+
+function joinTexts(tokens: readonly Token[], between: string): string {
+  return tokens.map(textOf).join(between);
+}
+
+function textOf(token: Token): string {
+  switch (token.type) {
+    case "list":
+      return joinTexts(token.items as readonly Token[], " ");
+    case "list_item":
+    case "blockquote":
+      return joinTexts(token.tokens ?? [], " ");
+    case "table":
+      return [token.header, ...token.rows]
+        .flat()
+        .map((cell: { readonly tokens: readonly Token[] }) => joinTexts(cell.tokens, ""))
+        .join(" ");
+    case "hr":
+    case "br":
+    case "checkbox":
+      return " ";
+    default:
+      if ("tokens" in token && token.tokens !== undefined) return joinTexts(token.tokens, "");
+      return "text" in token ? unescapeEntities(token.text) : token.raw;
+  }
+}
