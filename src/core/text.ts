@@ -8,6 +8,13 @@ export function cutText(text: string, longest: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
+/** Returns the text, or its beginning with `…`, at most `longest` UTF-16 code units. Cuts at a space if there is one near the end. */
+export function shortenText(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  const space = text.lastIndexOf(" ", longest - 1);
+  return `${space > longest / 2 ? text.slice(0, space) : cutText(text, longest - 1)}…`;
+}
+
 /** Returns the last `longest` UTF-16 code units of a string, or fewer to avoid splitting a surrogate pair. */
 export function endOfText(text: string, longest: number): string {
   const from = Math.max(0, text.length - longest);

@@ -1,6 +1,6 @@
 import { present } from "../core/present.ts";
 import type { SessionRef } from "../core/session-ref.ts";
-import { cutText } from "../core/text.ts";
+import { cutText, shortenText } from "../core/text.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
@@ -22,7 +22,7 @@ export function previewText(text: string, show: Show): string {
   const line = show(cutText(text, longestPreview + longestSecret))
     .replace(/\s+/g, " ")
     .trim();
-  return line.length > longestPreview ? `${cutText(line, longestPreview - 1)}…` : line;
+  return shortenText(line, longestPreview);
 }
 
 /** Returns the beginning of a run's input on one line. */
@@ -57,7 +57,7 @@ export function runRow(
     kind,
     lane,
     queueMode,
-    preview: cutText(show(writtenInput(run)), longestPreview),
+    preview: shortenText(show(writtenInput(run)), longestPreview),
     seq,
     rootId: root.rootId,
     hops: root.hops,

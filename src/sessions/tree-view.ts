@@ -5,7 +5,7 @@ import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, Message } from "../core/messages.ts";
 import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
-import { cutText } from "../core/text.ts";
+import { cutText, shortenText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
 import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
@@ -94,8 +94,7 @@ export function previewOfMessage(message: { role: string }): string {
 }
 
 function inOneLine(text: string, most: number): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > most ? `${cutText(line, most - 1)}…` : line;
+  return shortenText(text.replace(/\s+/g, " ").trim(), most);
 }
 
 function textOfEntry(entry: Entry, most: number): string {
