@@ -103,7 +103,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SR3",
-    title: "search uses the displayed text if the asker sees less than was written",
+    title: "search uses the displayed text if the requester sees less than was written",
     async run({ store }) {
       await create(store, alice, "s");
       await append(store, alice, "s", "deploy deploy", "deploy then with password tulip", "deploy at once");

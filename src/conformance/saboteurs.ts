@@ -368,7 +368,7 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
-    name: "search ranks by words that are hidden from the asker",
+    name: "search ranks by words that are hidden from the requester",
     breaks: "SR3",
     wrap: (store) => ({
       ...store,

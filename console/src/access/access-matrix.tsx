@@ -88,7 +88,7 @@ export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onO
         <table
           ref={table}
           className={styles.matrix}
-          aria-label="Which session may see which"
+          aria-label="Which sessions can see which others"
           onKeyDown={onKeyDown}
           onPointerLeave={() => setPointed(null)}
         >
@@ -186,7 +186,7 @@ function Cell({
 
 export function MatrixLegend() {
   return (
-    <ol className={styles.legend} aria-label="The strands of a cell, from the top">
+    <ol className={styles.legend} aria-label="The strands of a cell, from top to bottom">
       {actions.map((action) => (
         <li key={action}>
           <span className={styles.sample} data-may={action} aria-hidden />

@@ -21,7 +21,7 @@ export function SignedOutPage({ why, keepsLink, retry }: Extract<Access, { phase
       {why === "unreachable" ? (
         <>
           <p>
-            Start it with <code>skein start</code>. This page tries again by itself.
+            Start it with <code>skein start</code>. This page retries automatically.
           </p>
           {keepsLink && (
             <p role="status">
@@ -42,7 +42,7 @@ export function SignedOutPage({ why, keepsLink, retry }: Extract<Access, { phase
             <code>skein link</code>
           </pre>
           <p>
-            In a clone, run <code>npm start</code> again: while its gateway is running, it prints a new link.
+            In a clone, run <code>npm start</code> again. While its gateway is running, it prints a new link.
           </p>
           <TokenForm />
         </>

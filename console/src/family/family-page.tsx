@@ -55,7 +55,7 @@ function Content({ tab }: { readonly tab: string }) {
     <div className={styles.content}>
       {family.truncated && (
         <p className={styles.note} role="status">
-          This family is too large to show in full. You see its most recently active sessions.
+          This family is too large to show in full. Only its most recently active sessions are shown.
         </p>
       )}
       <Tabs.Panel value={tab} className={styles.panel} tabIndex={-1}>

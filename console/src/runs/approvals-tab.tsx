@@ -48,7 +48,8 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
         )}
         {items.length === 0 ? (
           <p className={styles.empty}>
-            Nothing needs you. A tool call that asks for approval appears here, however deep its session is.
+            Nothing needs your attention. Tool calls that need approval appear here, no matter how deep their
+            session is.
           </p>
         ) : (
           <section aria-label="Needs you">

@@ -18,7 +18,7 @@ export function RunBudget({ rootId, userId }: { readonly rootId: string; readonl
       <Meter name="Hops" figure={data.hops} format={shortCount} />
       <Meter name="Tokens" figure={data.tokens} format={shortCount} />
       <Meter
-        name={data.hasUnpriced === true ? "Cost, as far as known" : "Cost"}
+        name={data.hasUnpriced === true ? "Known cost" : "Cost"}
         figure={data.costUsd}
         format={dollars}
       />

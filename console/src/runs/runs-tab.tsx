@@ -122,7 +122,7 @@ export function RunsTab({
                 );
               })
             )}
-            {runs.isCut && <p className={styles.more}>Only the 500 most recent open runs are shown.</p>}
+            {runs.isCut && <p className={styles.more}>Only the 500 most recent unfinished runs are shown.</p>}
             {runs.hasMore && (
               <p className={styles.more}>
                 <button

@@ -72,7 +72,7 @@ export function wrongSite(problem: string): WireError {
 export function tooLarge(what: string, bytes: number): WireError {
   return {
     code: "too_large",
-    message: `${what} is larger than ${bytes} bytes. Send or request less data at once.`,
+    message: `${what} is larger than ${bytes} bytes. Send or request less data at a time.`,
   };
 }
 
