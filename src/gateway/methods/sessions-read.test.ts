@@ -275,7 +275,7 @@ describe("reading messages", () => {
         key: "calls",
         status: "ok",
         items: [
-          { role: "user", text: "two lines and on and on and o…" },
+          { role: "user", text: "two lines and on and on and…" },
           { role: "assistant", text: "Done." },
         ],
       },
