@@ -119,6 +119,7 @@ async function holdConversations(family: Family): Promise<void> {
   const second = await ask(family, main, "plan two days for a family with small children");
   await labelEntry(family, main, first, "for garden lovers");
   await labelEntry(family, main, second, "for families");
+  await main.branch(first);
   clock.skip();
   await ask(family, main, "tell agent:support:main that three guests arrive on the first day of spring");
   await ask(

@@ -37,6 +37,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.goBack();
     await hints.getByRole("link", { name: "Open the second branch" }).click();
     await page.getByText("You are reading another branch").first().waitFor();
+    await page.getByText("2/2", { exact: true }).waitFor();
     await page.goBack();
     await hints.getByRole("link", { name: "Why may support read main?" }).click();
     await page.getByRole("main").getByText("allowed").first().waitFor();
@@ -50,5 +51,19 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.getByText("compare two menus for dinner").first().waitFor();
     expect(await message.inputValue()).toBe("");
     await page.getByText("helper-3 (2)", { exact: true }).waitFor();
+    await page.reload();
+    await message.waitFor();
+    expect(await message.inputValue()).toBe("");
+  });
+
+  test("does not bring a first message back that was deleted", async () => {
+    const page = await browser.open(gateway, "/");
+    const message = page.getByLabel("Message", { exact: true });
+    await message.waitFor();
+    await expect.poll(() => message.evaluate((area) => document.activeElement === area)).toBe(true);
+    await message.clear();
+    await page.reload();
+    await message.waitFor();
+    expect(await message.inputValue()).toBe("");
   });
 });

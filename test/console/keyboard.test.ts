@@ -73,9 +73,8 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
 
     await page.getByRole("heading", { name: `Session ${name}`, exact: true }).waitFor();
     await expect.poll(() => page.title()).toBe(`Session ${name} · Skein`);
-    // The row that had the focus no longer exists, so the focus moves to the new page.
-    await expect.poll(() => focusedLabel(page)).toBe("content");
-    await tabTo(page, composer);
+    // The reader can write at once.
+    await expect.poll(() => focusedLabel(page)).toBe("Message");
     await page.keyboard.type("repeat from the keys");
     await page.keyboard.press("Enter");
     await page.locator("[data-entry-id][data-kind=agent]", { hasText: "from the keys" }).waitFor();
@@ -86,6 +85,8 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     expect(await focusedName(page)).toBe("Go to the answer");
     await page.keyboard.press("Enter");
     await page.locator("[data-entry-id][data-target]", { hasText: "from the keys" }).waitFor();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    expect(await focusedLabel(page)).toBe("content");
     // All of the transcript's landmarks are a single tab stop.
     await tabTo(page, "nav[aria-label='Landmarks of the session'] button", "Shift+Tab");
   });
@@ -139,6 +140,32 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await expect.poll(() => focusedLabel(page)).toBe("Entries on all branches");
   });
 
+  test("returns the focus from the palette to where it was, or to the page that it opens", async () => {
+    const page = await browser.open(gateway, "/sessions");
+    await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
+    const palette = page.getByRole("dialog", { name: "Go to" });
+    const look = async () => {
+      await page.keyboard.press("Control+k");
+      await palette.getByRole("combobox").waitFor();
+      await page.keyboard.press("Escape");
+      await palette.waitFor({ state: "detached" });
+    };
+    await tabTo(page, row);
+    const first = await focusedName(page);
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => focusedName(page)).not.toBe(first);
+    const name = await focusedName(page);
+    await look();
+    await expect.poll(() => focusedName(page)).toBe(name);
+    for (const session of ["terrace", "kitchen"]) {
+      await goTo(page, session);
+      await page.getByRole("heading", { name: `Session ${session}`, exact: true }).waitFor();
+      await expect.poll(() => focusedLabel(page)).toBe("Message");
+      await look();
+      await expect.poll(() => focusedLabel(page)).toBe("Message");
+    }
+  });
+
   test("works without single-letter keys, which can be switched off", async () => {
     const page = await browser.open(gateway, "/sessions");
     await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
@@ -166,6 +193,9 @@ describe.skipIf(browser === null)("two browsers at once", () => {
       browser.open(gateway, route, { width: 360, height: 740, hasTouch: true }),
       browser.open(gateway, route, { width: 1024, height: 740, hasTouch: true }),
     ]);
+    // The keyboard of a phone stays closed until the reader wants to write.
+    for (const page of pages) await page.getByRole("textbox", { name: "Message" }).waitFor();
+    expect(await Promise.all(pages.map(focusedLabel))).toEqual(["Message", "", ""]);
     for (const [index, page] of pages.entries()) {
       await page.getByRole("textbox", { name: "Message" }).fill(`repeat number ${index}`);
       await page.keyboard.press("Enter");

@@ -406,4 +406,37 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       await gateway.call("approvals.resolve", { approvalId, answer: "denied" });
     (await model.request(before + 1)).finish("Done.");
   });
+
+  test("leaves the end of the transcript in view after its answer, while the agent goes on", async () => {
+    const before = model.count;
+    const page = await open("long");
+    await rowWith(page, "Remark 79").waitFor();
+    const isAtEnd = () =>
+      transcript(page).evaluate((list) => list.scrollHeight - list.clientHeight - list.scrollTop < 1);
+    await gateway.call("chat.send", {
+      sessionKey: keyOf("long"),
+      message: "search",
+      idempotencyKey: "follow",
+    });
+    (await model.request(before)).callTool("session_search", { query: "rooms\n".repeat(30) });
+    const question = page.getByRole("region", { name: "Needs you" });
+    await question.getByRole("button", { name: "Approve" }).waitFor();
+    await expect.poll(isAtEnd).toBe(true);
+    await question.getByRole("button", { name: "Approve" }).click();
+    const answering = await model.request(before + 1);
+    for (let step = 0; step < 30; step += 1) {
+      answering.stream(`paragraph ${step}\n\n`);
+      await page.getByText(`paragraph ${step}`, { exact: true }).first().waitFor({ state: "attached" });
+      // The question leaves in the middle of the answer.
+      if (step === 10) await page.mouse.move(600, 200);
+      if (step === 10) await question.waitFor({ state: "detached" });
+      // A message of several lines is being written.
+      if (step === 20) await composer(page).fill("one\ntwo\nthree\nfour\nfive");
+      if (step > 20) await composer(page).press("x");
+      await expect.poll(isAtEnd).toBe(true);
+    }
+    answering.finish("the last words");
+    await rowWith(page, "the last words").waitFor();
+    await expect.poll(isAtEnd).toBe(true);
+  });
 });

@@ -187,7 +187,7 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
 
 describe.skipIf(browser === null)("search and palette in the console", () => {
   test("land on the highlighted entry, also on an inactive branch, and the leaf stays", async () => {
-    const words = "plan two days for guests who love gardens";
+    const words = "plan two days for a family with small children";
     const leafId = async () => (await gateway.call("sessions.get", { key: main })).leafId;
     const before = await leafId();
     const page = await open("/search");

@@ -22,6 +22,8 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [error, setError] = useState<string | null>(null);
   const { items, isSearching } = usePaletteItems(text, words);
   const [, navigate] = useLocation();
+  // Read before the field takes the focus.
+  const [opener] = useState(() => document.activeElement);
   const list = useRef<HTMLDivElement>(null);
   const at = Math.max(
     0,
@@ -75,7 +77,11 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     <Dialog.Root open onOpenChange={(open) => (open ? undefined : onClose())}>
       <Dialog.Portal>
         <Dialog.Backdrop className={modal.backdrop} />
-        <Dialog.Popup className={styles.popup} aria-label="Go to">
+        <Dialog.Popup
+          className={styles.popup}
+          aria-label="Go to"
+          finalFocus={() => opener instanceof HTMLElement && opener.isConnected && opener}
+        >
           <input
             autoFocus
             className={styles.input}

@@ -19,13 +19,15 @@ interface ComposerProps {
   readonly runIds: readonly string[];
   readonly initialText?: string;
   readonly onSent: () => void;
+  /** Whether the reader has just come to the page and can write without a further step. */
+  readonly takesFocus: () => boolean;
 }
 
 /**
  * The input field. Enter sends the message. While a turn is running, Enter steers the turn, and Alt+Enter queues the
  * message behind it.
  */
-export function Composer({ isWorking, runIds, initialText = "", onSent }: ComposerProps) {
+export function Composer({ isWorking, runIds, initialText = "", onSent, takesFocus }: ComposerProps) {
   const { client } = useGateway();
   const place = useSessionPlace();
   const [draft, changeDraft] = useDraft(initialText);
@@ -44,10 +46,18 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
     const area = input.current;
     // Resizing during a composition closes the window of some input methods.
     if (area === null || isComposing.current) return;
+    // The transcript must not get higher in the meantime, because that would scroll it.
+    const { style, offsetHeight } = form.current as HTMLFormElement;
+    style.minHeight = `${offsetHeight}px`;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
+    style.minHeight = "";
   };
   useLayoutEffect(fitToText, [text]);
+  const landHere = useEffectEvent(() => {
+    if (takesFocus()) input.current?.focus({ preventScroll: true });
+  });
+  useEffect(() => landHere(), []);
 
   const send = async (queueMode?: QueueMode) => {
     if (!canSend) return;
@@ -245,4 +255,22 @@ export function Composer({ isWorking, runIds, initialText = "", onSent }: Compos
       </div>
     </form>
   );
+}
+
+/**
+ * Whether the focus may go to the composer of a page that has just been opened: not to a reader who has begun to do something else,
+ * nor on a touch screen, where it opens the keyboard.
+ */
+export function useLanding(isWanted: boolean): () => boolean {
+  const hasActed = useRef(false);
+  useEffect(() => {
+    const watching = new AbortController();
+    const note = () => {
+      hasActed.current = true;
+    };
+    for (const event of ["keydown", "pointerdown"])
+      addEventListener(event, note, { signal: watching.signal, capture: true });
+    return () => watching.abort();
+  }, []);
+  return () => isWanted && !hasActed.current && !matchMedia("(pointer: coarse)").matches;
 }

@@ -3,6 +3,7 @@ import { useGateway } from "../connect/gateway.tsx";
 import { idOf } from "../live/session-row.ts";
 import { ownerOf } from "../paths.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
+import { readStored, writeStored } from "../ui/stored.ts";
 import type { Attachment } from "./attachments.ts";
 
 /** A change to a queued message that has not been saved yet. */
@@ -46,6 +47,9 @@ function subscribe(listener: () => void): () => void {
 
 export type ChangeDraft = (change: (draft: Draft) => Partial<Draft>) => void;
 
+/** Says that the initial text was changed or sent. It does not come back. */
+const startedSlot = "skein.started";
+
 /**
  * Returns a session's draft and a function that changes it. The function works even after the composer has been
  * unmounted.
@@ -54,12 +58,15 @@ export function useDraft(initialText: string): [Draft, ChangeDraft] {
   const { client } = useGateway();
   const place = useSessionPlace();
   const id = idOf({ ...place, userId: ownerOf(client, place) });
-  const [initial] = useState((): Draft => ({ ...emptyDraft, text: initialText }));
+  const [initial] = useState(
+    (): Draft => ({ ...emptyDraft, text: readStored(startedSlot) === null ? initialText : "" }),
+  );
   const draft = useSyncExternalStore(subscribe, () => drafts.get(id) ?? initial);
   const change = useCallback(
     (edit: (draft: Draft) => Partial<Draft>) => {
       const before = drafts.get(id) ?? initial;
       const edited = edit(before);
+      if (initial.text !== "") writeStored(startedSlot, "yes");
       // A different text is a different message with a different key.
       const isOther = edited.text !== undefined || edited.attachments !== undefined;
       drafts.set(id, { ...before, ...(isOther ? { sendKey: null } : {}), ...edited });

@@ -52,9 +52,13 @@ function Hints({ place }: { readonly place: SessionPlace }) {
   const mayExplain = useMay("access.explain");
   const history = useCall("chat.history", { sessionKey: place.key, limit: 20 });
   const answer = history.data?.messages.findLast(({ role }) => role === "assistant");
-  const branch = [...forks.values()]
-    .map(({ previous, next }) => previous?.branch ?? next?.branch)
-    .find((leaf) => leaf !== undefined);
+  const steps = [...forks.values()];
+  const second = steps.find(({ position, next }) => position === 1 && next?.branch !== undefined)?.next;
+  // The session may have gone on with the second one.
+  const first = steps.find(
+    ({ position, previous }) => position === 2 && previous?.branch !== undefined,
+  )?.previous;
+  const branch = second ?? first;
   const other = rows.find(
     (row) => ownerOf(client, row) === owner && /^agent:[^:]+:main$/.test(row.key) && row.key !== place.key,
   );
@@ -63,7 +67,11 @@ function Hints({ place }: { readonly place: SessionPlace }) {
       {answer !== undefined && (
         <Link href={sessionPath(place, "context", { entry: answer.id })}>See what the model saw</Link>
       )}
-      {branch !== undefined && <Link href={sessionPath(place, "", { branch })}>Open the second branch</Link>}
+      {branch && (
+        <Link href={sessionPath(place, "", { ...branch })}>
+          Open the {branch === second ? "second" : "first"} branch
+        </Link>
+      )}
       {other !== undefined && mayExplain && (
         <Link href={accessPath({ from: other.key, to: place.key })}>
           Why may {other.key.split(":")[1]} read {place.key.split(":")[1]}?

@@ -11,7 +11,7 @@ import { sessionPath, userParam } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { shortCount } from "../ui/time.ts";
-import { Composer } from "./composer.tsx";
+import { Composer, useLanding } from "./composer.tsx";
 import { FailedRun } from "./failed-run.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
 import { ForksProvider, useForks } from "./forks.ts";
@@ -68,6 +68,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
     place.around === undefined ? null : { id: place.around },
   );
   const find = useFind(settled, reader, setTarget);
+  const takesFocus = useLanding(place.around === undefined);
   const travel = useCallback((id: string) => setTarget({ id }), []);
   const goToEnd = useCallback(async () => {
     await reader.goToEnd();
@@ -152,7 +153,14 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
                 </button>
               </p>
             )}
-            <Foot state={state} isNew={isNew} place={session} prefill={prefill} onSent={goToEnd} />
+            <Foot
+              state={state}
+              isNew={isNew}
+              place={session}
+              prefill={prefill}
+              onSent={goToEnd}
+              takesFocus={takesFocus}
+            />
           </div>
         </SessionViewPage>
       </ForksProvider>
@@ -184,10 +192,11 @@ interface FootProps {
   readonly place: SessionPlace;
   readonly prefill: string;
   readonly onSent: () => void;
+  readonly takesFocus: () => boolean;
 }
 
 /** The composer, or the reason why there is none. */
-function Foot({ state, isNew, place, prefill, onSent }: FootProps) {
+function Foot({ state, isNew, place, prefill, onSent, takesFocus }: FootProps) {
   const maySend = useMay("chat.send");
   const { status, live, pending, branchLeafId } = state;
   if (status === "missing" && !isNew)
@@ -202,6 +211,7 @@ function Foot({ state, isNew, place, prefill, onSent }: FootProps) {
       runIds={live.map(({ runId }) => runId)}
       initialText={prefill}
       onSent={onSent}
+      takesFocus={takesFocus}
     />
   );
 }

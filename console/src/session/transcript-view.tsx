@@ -109,15 +109,26 @@ export function TranscriptView({
     // A changed list must not scroll again. Only a new target does.
   }, [target, hasItems]);
 
-  const last = useRef({ top: 0, height: 0 });
-  const noteScroll = () => {
-    const { scrollHeight: height, clientHeight, scrollTop: top } = scroller.current as HTMLDivElement;
-    if (height - clientHeight - top <= 0.9) isAtEnd.current = true;
-    else if (top < last.current.top && height >= last.current.height) isAtEnd.current = false;
-    last.current = { top, height };
+  // The browser scrolls up when the rows get shorter or the view gets higher, and says so later, when there may be new rows. A place
+  // that was the end in the meantime is therefore not one that the reader has scrolled to.
+  const last = useRef({ top: 0, end: 0 });
+  const measureEnd = () => {
+    const { scrollHeight, clientHeight } = scroller.current as HTMLDivElement;
+    const end = scrollHeight - clientHeight;
+    last.current.end = Math.min(last.current.end, end);
+    return end;
   };
+  const noteScroll = () => {
+    const end = measureEnd();
+    const { scrollTop: top } = scroller.current as HTMLDivElement;
+    if (end - top <= 0.9) isAtEnd.current = true;
+    else if (top < last.current.top && last.current.end - top > 0.9) isAtEnd.current = false;
+    last.current = { top, end };
+  };
+  useLayoutEffect(() => void measureEnd());
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => {
+      measureEnd();
       if (isAtEnd.current && !hasLater) list.scrollToEnd();
     });
     for (const element of [scroller.current, rowList.current]) observer.observe(element as Element);
