@@ -49,7 +49,6 @@ export function Frame({ children }: { readonly children: ReactNode }) {
     setDesk(opened);
     return () => opened.close();
   }, [client, feed]);
-  const [path] = useLocation();
   useReturnFocus();
   if (desk === null) return null;
   return (
@@ -64,19 +63,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
         </button>
         <aside className={styles.side}>
           <PaletteButton />
-          <nav className={styles.pages} aria-label="Pages">
-            {pages.map(({ href, name, icon: Icon }) => (
-              <Link
-                key={href}
-                href={href}
-                className={styles.pageLink}
-                aria-current={path === href ? "page" : undefined}
-              >
-                <Icon size={16} aria-hidden />
-                <span>{name}</span>
-              </Link>
-            ))}
-          </nav>
+          <PageLinks />
           <div className={styles.desk}>
             <DeskList />
           </div>
@@ -91,5 +78,32 @@ export function Frame({ children }: { readonly children: ReactNode }) {
         </main>
       </div>
     </DeskContext>
+  );
+}
+
+function PageLinks() {
+  const [path] = useLocation();
+  const { approvals } = useDesk();
+  const count = approvals.length;
+  return (
+    <nav className={styles.pages} aria-label="Pages">
+      {pages.map(({ href, name, icon: Icon }) => (
+        <Link
+          key={href}
+          href={href}
+          className={styles.pageLink}
+          aria-current={path === href ? "page" : undefined}
+        >
+          <Icon size={16} aria-hidden />
+          <span>{name}</span>
+          {href === "/sessions" && count > 0 && (
+            <span className={styles.alarm}>
+              {count.toLocaleString("en")}
+              <span className="visually-hidden"> {count === 1 ? "needs" : "need"} you</span>
+            </span>
+          )}
+        </Link>
+      ))}
+    </nav>
   );
 }

@@ -82,6 +82,38 @@ async function violations(page: Page, rules: readonly string[] = []): Promise<st
   }, rules);
 }
 
+/** The controls that are in view although a part of their focus ring is not, because something around them cuts it off. */
+async function cutRings(page: Page): Promise<string[]> {
+  await page.keyboard.press("Tab");
+  return page.evaluate(() => {
+    const isRingCut = (control: Element) => {
+      const { left, top, right, bottom } = control.getBoundingClientRect();
+      const { outlineStyle, outlineOffset, outlineWidth } = getComputedStyle(control);
+      if (outlineStyle === "none") return false;
+      const reach = Number.parseFloat(outlineOffset) + Number.parseFloat(outlineWidth);
+      for (let around = control.parentElement; around !== null; around = around.parentElement) {
+        if (getComputedStyle(around).overflow === "visible") continue;
+        const box = around.getBoundingClientRect();
+        const [x, y] = [box.left + around.clientLeft, box.top + around.clientTop];
+        const room = Math.min(
+          left - x,
+          top - y,
+          x + around.clientWidth - right,
+          y + around.clientHeight - bottom,
+        );
+        if (room > -0.5 && room - reach < -0.5) return true;
+      }
+      return false;
+    };
+    return [...document.querySelectorAll<HTMLElement>("a, button, input, select, summary, [tabindex]")]
+      .filter((control) => {
+        control.focus();
+        return control.matches(":focus-visible") && isRingCut(control);
+      })
+      .map(({ outerHTML }) => outerHTML.slice(0, 160));
+  });
+}
+
 describe.skipIf(browser === null).each(views)("the view $name", ({ route, part }) => {
   test("is accessible in light, in dark and on a phone of 360 pixels, and shows the same after a reload", async () => {
     const page = await browser.open(gateway, route);
@@ -104,6 +136,7 @@ describe.skipIf(browser === null).each(views)("the view $name", ({ route, part }
     expect(new URL(page.url()).hash).toBe(`#${route}`);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
     expect(await violations(page)).toEqual([]);
+    expect(await cutRings(page)).toEqual([]);
   });
 });
 
@@ -170,6 +203,18 @@ describe.skipIf(browser === null)("names and texts with invisible characters", (
 });
 
 describe.skipIf(browser === null)("on a touch screen", () => {
+  test("every page says how many tool calls need you, and the palette opens by a tap", async () => {
+    const page = await browser.open(gateway, "/usage", { width: 360, height: 740, hasTouch: true });
+    const badge = page.getByRole("link", { name: "Sessions 1 needs you" });
+    await badge.waitFor();
+    await page.getByRole("button", { name: "Go to…" }).tap();
+    const palette = page.getByRole("dialog", { name: "Go to" });
+    await palette.getByRole("option", { name: "Access", exact: true }).tap();
+    await page.locator("[data-place]").first().waitFor();
+    await badge.tap();
+    await page.getByRole("main").getByRole("button", { name: "Approve" }).waitFor();
+  });
+
   test("a finger can hit the buttons of an approval, and moves the lanes", async () => {
     const page = await browser.open(gateway, "/runs?tab=approvals", {
       width: 360,
@@ -193,15 +238,25 @@ describe.skipIf(browser === null)("on a touch screen", () => {
     await page.getByRole("button", { name: "Zoom in" }).tap();
     await expect.poll(places).not.toEqual(whole);
     const before = await places();
-    const { x, y } = (await page.locator("svg:has([data-mark])").first().boundingBox()) ?? { x: 0, y: 0 };
+    // A finger hits what is near: a drag starts where there is neither a mark nor a name.
+    const plot = page.locator("svg:has([data-mark])").first();
+    const { x, y } = await plot.evaluate((svg) => {
+      const { left, top, bottom } = svg.getBoundingClientRect();
+      const near = [-12, 0, 12].flatMap((dx) => [-12, 0, 12].map((dy) => [dx, dy] as const));
+      for (let at = left; at < left + 240; at += 4)
+        for (let down = top; down < bottom; down += 4)
+          if (near.every(([dx, dy]) => document.elementFromPoint(at + dx, down + dy) === svg))
+            return { x: at, y: down };
+      throw new Error("There is no free place on the lanes.");
+    });
     const devtools = await page.context().newCDPSession(page);
     const touch = (type: "touchStart" | "touchMove" | "touchEnd", at: number | null) =>
       devtools.send("Input.dispatchTouchEvent", {
         type,
-        touchPoints: at === null ? [] : [{ x: x + at, y: y + 20 }],
+        touchPoints: at === null ? [] : [{ x: x + at, y }],
       });
-    await touch("touchStart", 40);
-    for (const at of [60, 80, 100, 120]) await touch("touchMove", at);
+    await touch("touchStart", 0);
+    for (const at of [20, 40, 60, 80]) await touch("touchMove", at);
     await touch("touchEnd", null);
     // The drag moves them to the right, whereas the passage of time moves them to the left.
     await expect

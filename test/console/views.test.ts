@@ -197,6 +197,19 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
     await page.keyboard.press("Enter");
     await page.locator("[data-entry-id][data-target]", { hasText: words }).waitFor();
     await page.getByText("You are reading another branch").first().waitFor();
+    // Amber is for what needs a person.
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const [found, alarm] = await page.locator("[data-target]").evaluate((row) => {
+        const probe = row.appendChild(document.createElement("i"));
+        probe.style.background = "var(--amber-wash)";
+        const colors = [row, probe].map((each) => getComputedStyle(each).backgroundColor);
+        probe.remove();
+        return colors;
+      });
+      expect(found).not.toBe("rgba(0, 0, 0, 0)");
+      expect(found).not.toBe(alarm);
+    }
     // The answer follows the target entry.
     await page.locator("li:has([data-target]) ~ li [data-kind=agent]").first().waitFor();
     expect(await leafId()).toBe(before);

@@ -1,3 +1,4 @@
+import { TextSearch } from "lucide-react";
 import { Suspense, useEffect, useState } from "react";
 import { Kbd } from "../ui/keys.tsx";
 import { lazyPart } from "../ui/lazy-part.tsx";
@@ -27,6 +28,7 @@ export function PaletteButton() {
   return (
     <>
       <button type="button" className={styles.button} onClick={() => setIsOpen(true)}>
+        <TextSearch size={16} aria-hidden />
         Go to… <Kbd keys="Mod+K" />
       </button>
       {isOpen && (
