@@ -185,6 +185,31 @@ describe.skipIf(browser === null)("runs in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("approvals in the console", () => {
+  test("say that there are more than the page shows", async () => {
+    await send("search for rooms");
+    const page = await open("/runs?tab=approvals");
+    await page.getByRole("main").getByText("session_search").first().waitFor();
+    expect(await page.getByText("newest approvals are shown").count()).toBe(0);
+    // The gateway returns 500 at most.
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((text) => {
+        const { payload, ...message } = JSON.parse(String(text));
+        const [first] = payload?.approvals ?? [];
+        if (first === undefined || first.answer !== undefined) return socket.send(text);
+        const approvals = Array.from({ length: 500 }, (_, index) => ({
+          ...first,
+          approvalId: `many ${index}`,
+        }));
+        socket.send(JSON.stringify({ ...message, payload: { count: 500, approvals } }));
+      });
+    });
+    await page.reload();
+    await page.getByText("Only the 500 newest approvals are shown.").waitFor();
+  });
+});
+
 describe.skipIf(browser === null)("usage in the console", () => {
   /** Returns the token counts in the table's rows. */
   const tokens = async (page: Page) => {

@@ -42,7 +42,8 @@ export type DeskPart = "needs-you" | "working" | "done";
 const pageSize = 500;
 const maxPageSize = 1000;
 const maxKeys = 100;
-const maxApprovals = 500;
+/** The largest page of approvals that the gateway returns. */
+export const maxApprovals = 500;
 
 /**
  * The sessions that the token is allowed to see, kept up to date by events. An event names a session, and its row is

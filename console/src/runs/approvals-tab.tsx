@@ -3,6 +3,7 @@ import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import type { Approval } from "../live/desk.ts";
+import { maxApprovals } from "../live/desk.ts";
 import { usersParam } from "../paths.ts";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
@@ -45,6 +46,11 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
       <div ref={roving.list} className={styles.list} onKeyDown={roving.onKeyDown}>
         {wanted !== null && !isWantedOpen && (
           <p className={styles.notice}>That approval was answered or has expired.</p>
+        )}
+        {approvals.length >= maxApprovals && (
+          <p className={styles.notice}>
+            Only the {maxApprovals} newest approvals are shown. Older ones appear as you answer these.
+          </p>
         )}
         {items.length === 0 ? (
           <p className={styles.empty}>
