@@ -135,12 +135,12 @@ export const errorCatalogue = {
     status: 429,
     text: "The request {rootId} and everything it started exceed a limit: {limit} is {figure}, but only {allowed} is allowed.",
     remedy:
-      "Finish with the results so far, send a new request, which has its own budget, or increase budget.{limit}.",
+      "Finish with the results so far, increase budget.{limit}, or send a new request, which has its own budget.",
   },
   children_exceeded: {
     status: 429,
     text: "sessions_spawn has reached max active children for this session ({active}/{max}).",
-    remedy: "Wait for one of them to end, end one with subagents, or increase subagents.maxChildren.",
+    remedy: "Wait for a child to end, end one with subagents, or increase subagents.maxChildren.",
   },
   step_limit: {
     status: 508,
@@ -205,7 +205,7 @@ export const errorCatalogue = {
   acp_busy: {
     status: 429,
     text: "ACP max concurrent sessions reached ({active}/{limit}).",
-    remedy: "Wait for one to end, or increase acp.maxConcurrentSessions.",
+    remedy: "Wait for a session to end, or increase acp.maxConcurrentSessions.",
   },
   internal: {
     status: 500,

@@ -234,7 +234,7 @@ export const runsGet = method({
 
 export const runsAbort = method({
   scope: "write",
-  about: "Aborts a run. The process that owns it might take a moment to stop it.",
+  about: "Aborts a run. The process that owns the run might take a moment to stop it.",
   params: s.closed({ runId: id, reason: s.optional(sentence), ...user }),
   result: AbortedSchema,
   isIdempotent: true,

@@ -160,7 +160,8 @@ export const sessionsFork = method({
 
 export const sessionsBranch = method({
   scope: "write",
-  about: "Moves the leaf, so the conversation continues from this entry. `null` moves it before the root.",
+  about:
+    "Moves the leaf, so the conversation continues from this entry. `null` moves the leaf before the root.",
   params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
   isIdempotent: true,
@@ -169,7 +170,7 @@ export const sessionsBranch = method({
 /** Labels are bookmarks in the tree. An entry has at most one label. */
 export const sessionsLabel = method({
   scope: "write",
-  about: "Sets an entry's label. `null` removes it.",
+  about: "Sets an entry's label. `null` removes the label.",
   params: s.closed({ ...oneSession, entryId: id, label: s.nullable(label) }),
   result: LabeledSchema,
   isIdempotent: true,

@@ -161,7 +161,7 @@ export const sessionsTree = method({
 export const sessionsContext = method({
   scope: "read",
   about:
-    "Returns the request that a model would receive next, or the one that led to a given answer, with every change made to it.",
+    "Returns the request that a model would receive next, or the request that led to a given answer, with every change made to build it.",
   params: s.closed({
     ...oneSession,
     /**

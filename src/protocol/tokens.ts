@@ -97,7 +97,7 @@ export const tokensRevoke = method({
 /** The new token has at most the rights of the token that created the link, and it expires with that token. */
 export const linksCreate = method({
   scope: "read",
-  about: "Creates a one-time link that signs in another browser. It expires after ten minutes.",
+  about: "Creates a one-time link that signs in another browser. The link expires after ten minutes.",
   params: s.closed({}),
   result: s.closed({
     /**

@@ -55,8 +55,9 @@ export function compareReady(a: Ready, b: Ready): number {
 }
 
 /**
- * Chooses the run to claim next: the oldest input among the lanes with a free slot. `taken` includes the slots reserved
- * for resuming runs.
+ * Chooses the run to claim next. A run that needs no slot comes first. Otherwise, each lane with a free slot offers its
+ * first run in the order of `compareReady`, and the run with the oldest input is chosen. `taken` includes the slots
+ * reserved for resuming runs.
  */
 export function chooseNext(
   ready: readonly Ready[],

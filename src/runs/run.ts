@@ -297,9 +297,9 @@ export interface Claim {
    * batch.
    */
   readonly arrivals: readonly Run[];
-  /** Runs that a woken run was sleeping for and that are still open. */
+  /** Runs that a woken run was waiting for and that have not ended. */
   readonly stillOpen: readonly string[];
-  /** Runs that a woken run was sleeping for and that ended without an announcement. */
+  /** Runs that a woken run was waiting for and that ended without an announcement. */
   readonly endedSilent: readonly string[];
 }
 

@@ -80,7 +80,7 @@ function notAllowed(why: string): AttachmentProblem {
   return { code, error: `${code}: ${why}` };
 }
 
-/** Removes the given folders that are empty. */
+/** Removes the given empty folders in order, and stops at the first one that cannot be removed. */
 export async function closeEmpty(folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const isGone = await rmdir(folder).then(

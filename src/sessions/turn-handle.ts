@@ -165,7 +165,7 @@ export class TurnHandle implements Turn {
     }
   }
 
-  /** Joins a run that might already be running, because a retried request can find one. */
+  /** Joins a run. The run might already be running, because a retried request finds the run of the first attempt. */
   #join(run: Run): Run {
     this.#entryId = run.entryId;
     if (run.mergedInto !== null) this.#following = run.mergedInto;

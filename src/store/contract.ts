@@ -278,7 +278,7 @@ export interface SessionStore {
     targetId: string | null,
     options?: Pick<AppendOptions, "fence">,
   ): Promise<SessionRecord>;
-  /** Creates a session with the path up to an entry. */
+  /** Creates a session that contains the branch up to an entry. */
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
   /** Returns an entry on any branch, or `null` if it does not exist. */

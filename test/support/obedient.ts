@@ -5,7 +5,7 @@ import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 
-/** Agents that follow the last message, which is `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
+/** Agents that obey the command in the last message: `DO [[tool, arguments], …]`, `SAY words` or `STALL`. */
 
 export type Told = readonly [tool: string, args?: Readonly<Record<string, unknown>>];
 export type Result = Readonly<Record<string, unknown>>;

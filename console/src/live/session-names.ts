@@ -31,7 +31,7 @@ export function useSessionNames(shown: readonly SessionReference[] = none): Sess
   const { client } = useGateway();
   const { rows, status, desk } = useDesk();
   const others = useOtherRows(status === "ready" ? shown.filter((each) => desk.rowOf(each) === null) : none);
-  // `rows` is a dependency because the desk has different rows whenever its list changes.
+  // `desk.rowOf` returns different rows when `rows` changes, so `rows` must be a dependency.
   return useMemo(() => {
     const find = (session: SessionReference) =>
       desk.rowOf(session) ?? others.get(referenceId(client, session));

@@ -1,15 +1,15 @@
 import { useEffect } from "react";
 
 /**
- * The element that receives the focus of a removed control: a row in its list, the element that opened it, or the one
- * it belongs to.
+ * The element that receives focus when a control is removed: a row in its list, or the element that opened or contains
+ * the control.
  */
 const row = '[data-roving][tabindex="0"]';
 const heir = "[data-takes-focus]:not(:disabled)";
 
 /**
- * The browser moves the focus of a removed element to the page as a whole, where no list keys work and Tab starts at
- * the top. This moves the focus to the nearest element instead.
+ * When a focused element is removed, the browser moves focus to the page as a whole, where no list keys work and Tab
+ * starts at the top. This hook moves focus to the nearest element instead.
  */
 export function useReturnFocus(): void {
   useEffect(() => {
@@ -23,7 +23,7 @@ export function useReturnFocus(): void {
       around = ancestorsOf(target);
     };
     const forget = () => {
-      // Elements that are removed or disabled lose the focus too.
+      // Elements that are removed or disabled also lose focus.
       queueMicrotask(() => {
         if (focused?.isConnected === true && !focused.matches(":disabled, :focus")) focused = null;
       });
@@ -46,7 +46,7 @@ export function useReturnFocus(): void {
           return next.focus({ preventScroll: true });
       }
       focused = null;
-      // A dialog returns the focus on its own, unless the element that had it no longer exists either.
+      // A closed dialog restores focus itself unless the previously focused element has also been removed.
       requestAnimationFrame(() => {
         if (document.activeElement === document.body) document.getElementById("content")?.focus();
       });

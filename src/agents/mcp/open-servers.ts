@@ -116,9 +116,9 @@ const hashLength = 8;
 const otherCharacters = /[^A-Za-z0-9_-]/g;
 
 /**
- * Returns a server tool's name for a model: `<server>__<tool>`, at most 64 characters. A name that would be ambiguous
- * (other characters, too long, or a server name with `__`) ends with a hash of both. The name depends on nothing else,
- * so it stays the same regardless of which servers are running.
+ * Returns a server tool's name for a model: `<server>__<tool>`, at most 64 characters. If that name would be ambiguous,
+ * too long or contain other characters, a hash of the server and tool names is appended. The name depends on nothing
+ * else, so it stays the same regardless of which servers are running.
  */
 export function mcpToolName(server: string, tool: string): string {
   const whole = `${server}__${tool}`;

@@ -34,7 +34,7 @@ export interface ModelPackage {
 
 /**
  * Returns the package and wire format for a model. The format is the one named, otherwise the type's, otherwise the
- * provider's. The transcript is built for the format, so the package follows from it.
+ * provider's. The transcript is built for the wire format, so the wire format also determines the package.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,

@@ -153,7 +153,7 @@ const shortestEnding = 4;
 const chunk = 1000;
 const mostCandidates = 5;
 
-/** Returns the entry with this ID, or the only one whose ID ends with the text. */
+/** Returns the ID that equals the text, or else the only ID that ends with it. */
 export function matchEntryId(ids: Iterable<string>, text: string): string | null {
   const ending = text.replace(/^…/, "");
   const found: string[] = [];

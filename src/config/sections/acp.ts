@@ -50,7 +50,7 @@ const allowedAgents = list(
   agentName,
 );
 const defaultAgent = setting(
-  "The agent to use when a spawn does not name one. `null` means that every spawn must name one.",
+  "The agent to use when a spawn does not name one. `null` means that every spawn must name an agent.",
   orNone(agentName, "no default agent"),
   null,
 );
@@ -108,7 +108,7 @@ export const acp = group(
       8,
     ),
     idleMinutes: setting(
-      "Minutes without a message after which an agent's process is stopped. Its session is kept.",
+      "Minutes without a message after which an agent's process is stopped. The agent's session is kept.",
       wholeNumber(1, 525_600),
       120,
     ),

@@ -50,7 +50,7 @@ export const gateway = group("The server that programs, people and agents connec
     "none",
   ),
   console: setting(
-    "Whether the console is served at `/`. A path serves a custom build of the console from that folder.",
+    "Whether the console is served at `/`. If this is a path, a custom build of the console is served from that folder.",
     consoleFolder,
     true,
   ),

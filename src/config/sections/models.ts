@@ -88,7 +88,7 @@ const models = table(
 const provider = group("A model provider.", {
   type,
   api: optional(
-    "The wire format. Defaults to the provider's usual one.",
+    "The wire format. Defaults to the provider's usual wire format.",
     choice<Api>(
       "anthropic-messages",
       "google-generative-ai",

@@ -35,9 +35,9 @@ export const budget = group("Limits for one request and everything that it start
     0,
     1000,
   ),
-  runs: number("Maximum number of runs that the request may start.", 100, 1, 1_000_000),
+  runs: number("Maximum number of runs that a request may start.", 100, 1, 1_000_000),
   tokens: setting(
-    "Maximum number of tokens that the request may use. `null` means no limit.",
+    "Maximum number of tokens that a request may use. `null` means no limit.",
     orNone(wholeNumber(1), "no limit"),
     null,
   ),

@@ -51,7 +51,7 @@ const fallbackAction = setting("Whether sessions may send to channels if no rule
 
 export const sendPolicy = group("Which messages sessions may send to channels.", {
   default: fallbackAction,
-  rules: rows("Rules, in order. The first match applies.", sendRule),
+  rules: rows("Rules, checked in order. The first matching rule applies.", sendRule),
 });
 
 type Mode = "none" | "daily" | "idle";

@@ -32,7 +32,7 @@ export const store: Setting<StoreAddress> = {
 };
 
 export const durability = setting(
-  "When a write is acknowledged: once it is on disk (`full`), or once the operating system has it (`os`). With `os`, a power failure can lose acknowledged writes.",
+  "When a write is acknowledged: once it is on disk (`full`), or once the operating system has accepted it (`os`). With `os`, a power failure can lose acknowledged writes.",
   choice("full", "os"),
   "full",
 );

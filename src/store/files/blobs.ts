@@ -63,7 +63,7 @@ export async function copyBlobs(
   }
 }
 
-/** Touching an existing file restarts the grace period during which a blob can be unreferenced. */
+/** Touching an existing file restarts the grace period during which a blob may remain unreferenced. */
 async function putBlob({ disk, clock, newId }: BlobDisk, path: string, bytes: Uint8Array): Promise<void> {
   if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
   else disk.touch(path, clock.now());

@@ -15,7 +15,7 @@ import { sessionPaths, sessionsFolder } from "./layout.ts";
 export interface IndexService {
   /** Reopens an index that has been deleted or replaced, and marks all sessions. Called before marks are read. */
   follow(): void;
-  /** Indexes marked sessions for a limited time. */
+  /** Indexes marked sessions for at most `forMs`. */
   catchUp(forMs: number): Promise<CaughtUp>;
   /** Indexes one session without a time limit. `bytesBehind` is the size of the unindexed part of its log. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
@@ -34,7 +34,7 @@ export interface IndexService {
   touchListings(places: readonly AgentPlace[]): Promise<void>;
   /** Writes the `sessions.json` files that are due. With `all`, writes every file that has changed. */
   writeListings(all: boolean): Promise<void>;
-  /** Indexes for a limited time and syncs everything. Called before closing. */
+  /** Indexes marked sessions for at most `forMs`, then syncs everything. Called before closing. */
   finish(forMs: number): Promise<void>;
   close(): Promise<void>;
 }

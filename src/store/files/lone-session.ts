@@ -75,7 +75,7 @@ export class LoneSession {
     return this.#write((tree) => tree.plan(items, options.expectedLeafId));
   }
 
-  /** Moves the leaf and records the move. `null` moves it before the root. */
+  /** Moves the leaf and records the move. `null` moves the leaf before the root. */
   async branch(entryId: string | null): Promise<void> {
     await this.#write((tree) => tree.planBranch(entryId));
   }
@@ -101,7 +101,7 @@ export class LoneSession {
     return new LoneSession(whole, readSession(whole));
   }
 
-  /** Creates a file with the path up to an entry. The file must not exist. */
+  /** Creates a file that contains the branch up to an entry. The file must not exist. */
   async fork(path: string, entryId: string | null = this.#tree.tipId): Promise<LoneSession> {
     await this.refresh();
     const tree = this.#tree.fork(entryId, { id: randomUUID(), parentSession: this.path });
