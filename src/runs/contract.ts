@@ -171,7 +171,10 @@ export interface RunStore {
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for">;
 
-  /** Ends the run and writes its deliveries and outbox rows in the same transaction. */
+  /**
+   * Ends the run and writes its deliveries and outbox rows in the same transaction. If an abort was requested before
+   * the run succeeded, it ends as `aborted` and writes neither.
+   */
   end(
     held: HeldRun,
     outcome: Outcome,

@@ -143,7 +143,7 @@ class Both {
     this.model.wrote(run);
   }
 
-  /** A child announces its end to the session that started it. */
+  /** The owner of a child announces its success to the session that started it, unless the child was aborted. */
   async end(as: number, run: ModelRun): Promise<void> {
     const parent = run.startedBy === null ? null : this.model.get(run.startedBy);
     const runId = `announce:${run.runId}`;
@@ -162,7 +162,7 @@ class Both {
           ];
     await this.books[as]?.runs.end(this.held(run), { state: "ok" }, { deliver });
     const announced = { runId, isSilent: false, isSteer: true, startedBy: null, arrivalOf: run.runId };
-    if (parent !== null) this.model.accept({ ...announced, uid: parent.uid });
+    if (parent !== null && !run.isAsked) this.model.accept({ ...announced, uid: parent.uid });
     this.model.end(run, run.isAsked ? "aborted" : "ok");
   }
 
@@ -198,6 +198,17 @@ class Both {
 
 const cases = repetitions.propertyCases;
 
+/** A running child is aborted, and its owner then ends it as successful. */
+const abortedChild: Step[] = [
+  { kind: "accept", which: 0, as: 0 },
+  { kind: "claim", which: 0, as: 0 },
+  { kind: "child", which: 13, as: 0 },
+  { kind: "claim", which: 0, as: 0 },
+  { kind: "wait", which: 0, as: 0 },
+  { kind: "abort", which: 7, as: 0 },
+  { kind: "end", which: 0, as: 0 },
+];
+
 test(
   "two processes and a simple model agree after every step",
   async () => {
@@ -213,7 +224,7 @@ test(
           both.close();
         }
       }),
-      { numRuns: cases },
+      { numRuns: cases, examples: [[abortedChild]] },
     );
   },
   Math.max(600_000, cases * 1000),

@@ -31,6 +31,15 @@ describe("ending a run", () => {
   test.each([
     ["an abort in the queue", async (run: Run) => void (await books.runs.abort(run.runId)), "aborted"],
     [
+      "an abort that its owner notices too late",
+      async (run: Run) => {
+        const claim = await books.claim();
+        await books.runs.abort(run.runId);
+        await books.runs.end(claim.held, { state: "ok" });
+      },
+      "aborted",
+    ],
+    [
       "an abort while asleep",
       async (run: Run) => {
         const claim = await books.claim();
