@@ -5,18 +5,20 @@ import { networkOf } from "../auth/addresses.ts";
 /** Limits per token, stored by token ID. There are few tokens because only token owners can create them. */
 
 const requestsPerSecond = 200;
+/** Each millisecond refills `perSecond` units. Integers do not accumulate rounding errors. */
+const unitsPerRequest = 1000;
 const socketsPerToken = 64;
 const mostTokens = 10_000;
 
 export interface RequestRateOptions {
   readonly clock?: Clock;
-  /** Also the burst size. */
+  /** Also the burst size. An integer. */
   readonly perSecond?: number;
   readonly mostTokens?: number;
 }
 
 interface Bucket {
-  readonly left: number;
+  readonly unitsLeft: number;
   readonly at: number;
 }
 
@@ -39,12 +41,14 @@ export class RequestRateLimiter {
   /** Returns 0 if the request is allowed, or the milliseconds until the next one would be. */
   take(tokenId: string): number {
     const now = this.#clock.now();
-    const before = this.#buckets.get(tokenId) ?? { left: this.#perSecond, at: now };
-    const filled = (Math.max(0, now - before.at) / 1000) * this.#perSecond;
-    const left = Math.min(this.#perSecond, before.left + filled);
-    const isTaken = left >= 1;
-    this.#buckets.set(tokenId, { left: isTaken ? left - 1 : left, at: now });
-    return isTaken ? 0 : Math.max(1, Math.ceil(((1 - left) / this.#perSecond) * 1000));
+    const maxUnits = this.#perSecond * unitsPerRequest;
+    const before = this.#buckets.get(tokenId) ?? { unitsLeft: maxUnits, at: now };
+    const refilled = Math.max(0, now - before.at) * this.#perSecond;
+    const available = Math.min(maxUnits, before.unitsLeft + refilled);
+    const unitsLeft = available - unitsPerRequest;
+    const isTaken = unitsLeft >= 0;
+    this.#buckets.set(tokenId, { unitsLeft: isTaken ? unitsLeft : available, at: now });
+    return isTaken ? 0 : Math.ceil(-unitsLeft / this.#perSecond);
   }
 }
 
