@@ -23,7 +23,8 @@ export const errorCatalogue = {
   invalid_user_id: {
     status: 400,
     text: 'User ID "{userId}" is not valid: {problem}.',
-    remedy: "Use any string of 1 to 256 characters, or omit it for the unnamed user.",
+    remedy:
+      "Use a well-formed string of 1 to 256 characters that does not start with U+0001, or omit it for the unnamed user.",
   },
   invalid_path_segment: {
     status: 400,

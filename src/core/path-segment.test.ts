@@ -50,7 +50,7 @@ describe("user IDs as folder names", () => {
     expect(userSegment("a".repeat(201))).not.toBe(userSegment("a".repeat(202)));
   });
 
-  test.each(["", "a".repeat(257), "\ud800"])("%j is not a user ID", (id) => {
+  test.each(["", "a".repeat(257), "\ud800", "\u0001", "\u0001\u0000"])("%j is not a user ID", (id) => {
     expect(() => userSegment(id)).toThrow(expect.objectContaining({ code: "invalid_user_id" }));
   });
 

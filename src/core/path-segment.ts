@@ -61,7 +61,7 @@ function userIdProblem(userId: string): string | null {
   if (!userId.isWellFormed()) return "it is not well-formed Unicode";
   if (isReservedUserId(userId)) {
     const { userId: inSpace } = spaceOf(userId);
-    if (inSpace === userId) return "it starts with a control character";
+    if (inSpace === userId) return "it starts with the control character U+0001";
     return inSpace === null ? null : userIdProblem(inSpace);
   }
   const tooLong = userId.length > 2 * longestUserId || Array.from(userId).length > longestUserId;

@@ -64,7 +64,10 @@ export class Spaces<S extends WorkingStore> {
     if (userId !== null) userSegment(userId);
     if (call.namespace !== undefined && call.namespace !== null) checkNamespace(call.namespace);
     if (userId !== null && isReservedUserId(userId))
-      throw new SkeinError("invalid_user_id", { userId, problem: "it starts with a control character" });
+      throw new SkeinError("invalid_user_id", {
+        userId,
+        problem: "it starts with the control character U+0001",
+      });
     const given = this.#spaceOf(call.store ?? null);
     const namespace = call.namespace ?? given.namespace;
     const isUsual = namespace !== null && isSame(namespace, defaultNamespace({ userId }));

@@ -215,7 +215,10 @@ describe.each([
     const family = await withParts(echo, open());
     await family.skein.session({ userId: "ann", sessionId: "trip", namespace: acme }).send("Hello").result;
     const forged = `\u0001${JSON.stringify([null, acme, "ann"])}`;
-    const refusal = { code: "invalid_user_id" };
+    const refusal = {
+      code: "invalid_user_id",
+      message: expect.stringContaining("that does not start with U+0001"),
+    };
     await expect(family.skein.session({ userId: forged, sessionId: "trip" }).record()).rejects.toMatchObject(
       refusal,
     );
