@@ -15,6 +15,9 @@ const inBrowser = ["test/console/**/*.test.ts"];
 /** They count steps or timers, to which other files in the same process would add theirs. */
 const alone = ["test/growth.test.ts", "src/sessions/wait-for-run.test.ts"];
 
+/** Detects tests that hang, even on a busy machine. In the long form, a property checks 50 times as many cases. */
+const timeoutMs = process.env.SKEIN_TORTURE === undefined ? 600_000 : 3_600_000;
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -36,9 +39,8 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     reporters: ["default", join(import.meta.dirname, "test/support/list-skipped.ts")],
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
-    // They are for what hangs, and not for a machine that is busy with other things.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
     expect: { poll: { timeout: 150_000 } },
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
