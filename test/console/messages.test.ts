@@ -392,7 +392,9 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     const route = sessionRoute(keyOf("call"));
     for (const at of [route, "/sessions", "/runs?tab=approvals"]) {
       const page = await browser.open(gateway, at, { width: 360, height: 740 });
-      const call = page.getByRole("main").getByRole("article", { name: /^session_search in/ });
+      const call = page
+        .getByRole("main")
+        .getByRole("article", { name: `session_search in ${keyOf("call")}`, exact: true });
       await call.getByText("rooms with a view").waitFor();
       expect(await call.innerText()).not.toContain("drop the table");
       await call.getByRole("button", { name: /^… [\d,]+ characters hidden. Show more$/ }).focus();
