@@ -1,5 +1,4 @@
 import { useEffect, useEffectEvent } from "react";
-import styles from "./keys.module.css";
 import { readStored, writeStored } from "./stored.ts";
 
 /** Whether a key press belongs to a field in which the user is typing. */
@@ -63,7 +62,7 @@ const symbols: Record<string, string> = {
 export function Kbd({ keys }: { readonly keys: string }) {
   if (/^[a-z0-9]$/.test(keys) && !hasLetterKeys()) return null;
   return (
-    <kbd className={styles.kbd} aria-hidden>
+    <kbd aria-hidden>
       {keys
         .split("+")
         .map((key) => symbols[key] ?? key)
