@@ -158,8 +158,31 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await gateway.call("agent.wait", { runId: denied, timeoutMs: 150_000 });
   });
 
-  test("does not move rows under the pointer", async () => {
+  test("puts a failed session first in Done, marks it in the sidebar, and calls a sub-agent by its kind", async () => {
+    for (const [sessionKey, message] of [
+      ["agent:support:broken", "fail with status 400"],
+      ["agent:support:note-11", "repeat hello"],
+      ["agent:support:main", "spawn one helper to repeat hello"],
+    ] as const) {
+      const { runId } = await gateway.call("chat.send", { sessionKey, message, idempotencyKey: sessionKey });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    }
     const page = await open();
+    await expect
+      .poll(async () => (await names(page)).filter((name) => /^(support:broken|note 11)$/.test(name)))
+      .toEqual(["support:broken", "note 11"]);
+    const sidebar = page.getByRole("complementary").getByRole("list", { name: "Sessions" });
+    await sidebar.getByRole("link", { name: /^support:broken\s*failed$/ }).waitFor();
+    await sidebar.getByRole("link", { name: /^note 11\s*\d/ }).waitFor();
+
+    await page.getByLabel("Kind", { exact: true }).selectOption("sub-agent or other");
+    await table(page).getByText("sub-agent", { exact: true }).first().waitFor();
+    await table(page).locator("li", { hasText: "note 11" }).getByText("other", { exact: true }).waitFor();
+  });
+
+  test("does not move rows under the pointer", async () => {
+    // Only these, because failed sessions of other tests come first.
+    const page = await browser.open(gateway, "/sessions?q=note");
     await expect.poll(async () => (await names(page)).length).toBeGreaterThan(10);
     const row = table(page).locator("[data-roving]").nth(3);
     const name = await row.innerText();

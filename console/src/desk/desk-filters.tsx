@@ -1,11 +1,12 @@
 import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { DeskFilter } from "../live/desk.ts";
+import { kindWords } from "../live/session-row.ts";
 import { Choice } from "../ui/choice.tsx";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import styles from "./desk-page.module.css";
 
-const kinds = ["main", "group", "cron", "hook", "node", "other"] as const;
+const kinds = { ...kindWords, other: "sub-agent or other" } as const;
 const states = { needs_you: "needs you", working: "working", failed: "failed", done: "done" } as const;
 const sorts = {
   updated: "Last active",
@@ -25,7 +26,7 @@ export function readFilter(query: URLSearchParams): DeskFilter {
   );
   const user = query.get("user");
   return {
-    ...(isOneOf(kinds, kind) ? { kinds: [kind] } : {}),
+    ...(isOneOf(Object.keys(kinds) as (keyof typeof kinds)[], kind) ? { kinds: [kind] } : {}),
     ...(agent === undefined ? {} : { agentId: agent }),
     ...(user === null ? {} : { userId: user }),
     ...(channel === undefined ? {} : { channels: [channel] }),
@@ -68,7 +69,7 @@ export function DeskFilters() {
     <search className={styles.filters}>
       <TextFilter value={fieldOf("q") ?? ""} onChange={(next) => change("q", next === "" ? null : next)} />
       {menu("State", "state", states)}
-      {menu("Kind", "kind", toOptions(kinds))}
+      {menu("Kind", "kind", kinds)}
       {menu("Agent", "agent", toOptions(agents.map(({ id }) => id)))}
       {mayListUsers &&
         menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "unnamed" })}

@@ -62,19 +62,26 @@ function toLines(
   const waiting = new Set(asked.keys());
   const parts = Map.groupBy(rows, (row) => partOf(row, waiting));
   return (["needs-you", "working", "done"] as const).flatMap((part) =>
-    (parts.get(part) ?? []).flatMap((row): (RowLine | ApprovalLine)[] => {
-      const id = idOf(row);
-      const open = asked.get(id) ?? [];
-      const line: RowLine = { kind: "row", id, part, row, approvalCount: open.length };
-      if (!hasApprovals) return [line];
-      return [
-        line,
-        ...open.map(
-          (approval): ApprovalLine => ({ kind: "approval", id: approval.approvalId, part, approval }),
-        ),
-      ];
-    }),
+    // Failed sessions come first in their group.
+    (parts.get(part) ?? [])
+      .toSorted((a, b) => failed(b) - failed(a))
+      .flatMap((row): (RowLine | ApprovalLine)[] => {
+        const id = idOf(row);
+        const open = asked.get(id) ?? [];
+        const line: RowLine = { kind: "row", id, part, row, approvalCount: open.length };
+        if (!hasApprovals) return [line];
+        return [
+          line,
+          ...open.map(
+            (approval): ApprovalLine => ({ kind: "approval", id: approval.approvalId, part, approval }),
+          ),
+        ];
+      }),
   );
+}
+
+function failed({ state }: SessionRow): number {
+  return state === "failed" ? 1 : 0;
 }
 
 function inPart<T extends RowLine | ApprovalLine>(now: T, { part }: T): T {

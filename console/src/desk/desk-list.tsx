@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
-import { fullName, idOf } from "../live/session-row.ts";
+import { fullName, idOf, stateWord } from "../live/session-row.ts";
 import { ownerOf, placeOf, placeOfPath, sessionPath } from "../paths.ts";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
@@ -99,6 +99,8 @@ function DeskRow({ line: { row, part, approvalCount }, isOpen, isGone }: DeskRow
         <span className={styles.alarm}>
           {approvalCount === 1 ? "approve" : `${approvalCount} to approve`}
         </span>
+      ) : row.state === "failed" ? (
+        <span className={styles.failed}>{stateWord(row)}</span>
       ) : (
         <time className={styles.time}>{row.status === "running" ? "…" : shortTime(row.updatedAt)}</time>
       )}

@@ -4,8 +4,7 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import { useConnectionState, useGateway } from "../connect/gateway.tsx";
 import type { Desk, DeskState } from "../live/desk.ts";
-import type { SessionRow } from "../live/session-row.ts";
-import { fullName, rowName } from "../live/session-row.ts";
+import { fullName, kindWord, rowName, stateWord } from "../live/session-row.ts";
 import { placeOf, sessionPath } from "../paths.ts";
 import { useAnswerKeys } from "../runs/approval-actions.tsx";
 import { ApprovalQuestion } from "../runs/approval-question.tsx";
@@ -199,7 +198,7 @@ function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: 
           </>
         )}
       </span>
-      <span className={styles.channel}>{row.channel === "unknown" ? row.kind : row.channel}</span>
+      <span className={styles.channel}>{row.channel === "unknown" ? kindWord(row) : row.channel}</span>
       <span className={styles.state} data-state={row.status ?? "idle"}>
         {stateWord(row)}
       </span>
@@ -214,16 +213,4 @@ function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: 
       </time>
     </div>
   );
-}
-
-function stateWord({ status }: SessionRow): string {
-  if (status === undefined || status === "idle") return "";
-  return {
-    queued: "queued",
-    running: "working",
-    waiting: "waiting",
-    error: "failed",
-    timeout: "timed out",
-    aborted: "aborted",
-  }[status];
 }

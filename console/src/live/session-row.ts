@@ -30,6 +30,33 @@ function shortKey(key: string): string {
     .replace(/(session:|subagent:)[0-9a-f-]{10,30}([0-9a-f]{6})$/, "$1$2");
 }
 
+/** The kinds in plain words. The gateway counts sub-agents among the other sessions. */
+export const kindWords: Readonly<Record<SessionRow["kind"], string>> = {
+  main: "main",
+  group: "group",
+  cron: "schedule",
+  hook: "hook",
+  node: "node",
+  other: "other",
+};
+
+export function kindWord({ key, kind }: Pick<SessionRow, "key" | "kind">): string {
+  return /^agent:[^:]+:subagent:/.test(key) ? "sub-agent" : kindWords[kind];
+}
+
+/** Describes the state of a session's last run. */
+export function stateWord({ status }: Pick<SessionRow, "status">): string {
+  if (status === undefined || status === "idle") return "";
+  return {
+    queued: "queued",
+    running: "working",
+    waiting: "waiting",
+    error: "failed",
+    timeout: "timed out",
+    aborted: "aborted",
+  }[status];
+}
+
 /** Keys are unique per user. */
 export function idOf({
   key,
