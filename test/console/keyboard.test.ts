@@ -58,6 +58,10 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     await goTo(page, "Sessions");
     await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
+    // The new page has the focus, without a frame around all of it.
+    await expect.poll(() => focusedLabel(page)).toBe("content");
+    const content = page.locator("#content:focus-visible");
+    expect(await content.evaluate((element) => getComputedStyle(element).outlineStyle)).toBe("none");
     await page.reload();
     await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
     await tabTo(page, "button");
