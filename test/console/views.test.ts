@@ -64,6 +64,23 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     await page.getByText('"messages"').first().waitFor();
   });
 
+  test("lists equal changes once, with their number, and each with its text", async () => {
+    const page = await open(sessionRoute(main, "context"));
+    const changes = page.getByRole("region", { name: "Changes" });
+    const titles = changes.locator("summary");
+    await titles.first().waitFor();
+    const texts = await titles.allInnerTexts();
+    const notes = texts.map((text) => text.replace(/^\d+ × /, ""));
+    expect(new Set(notes).size).toBe(notes.length);
+    const counts = texts.map((text) => Number(/^(\d+) × /.exec(text)?.[1] ?? 1));
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    await changes.getByRole("heading", { name: `${total} changes`, exact: true }).waitFor();
+    const most = Math.max(...counts);
+    expect(most).toBeGreaterThan(1);
+    await titles.nth(counts.indexOf(most)).click();
+    await expect.poll(() => changes.getByRole("button", { name: "Show the message" }).count()).toBe(most);
+  });
+
   test("shows the request for another model from the menu, with parts that still sum to the total", async () => {
     const page = await open(sessionRoute(main, "context"));
     await page.getByRole("definition").filter({ hasText: "rehearsal/basic" }).waitFor();
