@@ -146,6 +146,25 @@ describe.skipIf(browser === null)("runs in the console", () => {
     await failure.waitFor({ state: "detached" });
   });
 
+  test("show the time that they are sorted by", async () => {
+    const { runId } = await send("repeat a long story");
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const page = await open("/runs");
+    // This run took two days.
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((text) => {
+        const message = JSON.parse(String(text));
+        for (const run of message.payload?.runs ?? [])
+          if (run.runId === runId) run.createdAt -= 2 * 86_400_000;
+        socket.send(JSON.stringify(message));
+      });
+    });
+    await page.reload();
+    const line = page.getByRole("main").getByRole("listitem").filter({ hasText: "repeat a long story" });
+    await line.locator("time", { hasText: /^\w+ \d+$/ }).waitFor();
+  });
+
   test("say what is empty, and what a lane is for", async () => {
     const page = await open("/runs?show=failed&lane=cron");
     await page.getByText("No run has failed in the lane “Schedules”.").waitFor();

@@ -89,11 +89,12 @@ function Took({ run: { startedAt, endedAt } }: { readonly run: RunRow }) {
   );
 }
 
+/** The time that runs are sorted by. */
 function When({ run }: { readonly run: RunRow }) {
   const now = useNow(isOpen(run));
   return (
     <time className={styles.time} title={fullTime(run.createdAt)}>
-      {isOpen(run) ? ago(run.createdAt, now) : shortTime(run.endedAt ?? run.createdAt)}
+      {isOpen(run) ? ago(run.createdAt, now) : shortTime(run.createdAt)}
     </time>
   );
 }
