@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Locator } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
@@ -22,6 +23,28 @@ afterAll(async () => {
 afterEach(() => browser?.closePages());
 
 describe.skipIf(browser === null)("the first page of the console", () => {
+  test("leaves more than half of a phone's screen to the transcript", async () => {
+    const page = await browser.open(gateway, "/", { width: 360, height: 740, hasTouch: true });
+    const hints = page.getByRole("navigation", { name: "Start here" }).getByRole("link");
+    const boxOf = (element: Locator) => element.evaluate((each) => each.getBoundingClientRect().toJSON());
+    await expect.poll(() => hints.count()).toBe(3);
+    const rows = await Promise.all((await hints.all()).map(boxOf));
+    expect(new Set(rows.map(({ top }) => top)).size).toBe(1);
+    for (const { height } of rows) expect(height).toBe(44);
+    const message = page.getByLabel("Message", { exact: true });
+    expect(await message.inputValue()).toMatch(/^spawn three helpers to /);
+    expect((await boxOf(message)).height).toBeLessThanOrEqual(3 * 20 + 24);
+    const transcript = page.getByRole("region", { name: "Transcript", exact: true });
+    expect((await boxOf(transcript)).height).toBeGreaterThan(370);
+
+    const views = page.getByRole("navigation", { name: "Views of this session" });
+    const last = views.getByRole("link", { name: "What the model sees" });
+    await last.scrollIntoViewIfNeeded();
+    expect((await boxOf(last)).right).toBeLessThanOrEqual((await boxOf(views)).right);
+    await hints.last().tap();
+    await page.getByRole("main").getByText("allowed").first().waitFor();
+  });
+
   test("shows main with its family, three ways on, and a message that spawns helpers", async () => {
     const page = await browser.open(gateway, "/");
     const hints = page.getByRole("navigation", { name: "Start here" });
