@@ -50,6 +50,31 @@ async function entryId(key: string, text: string): Promise<string> {
   return entries.find((entry) => JSON.stringify(entry).includes(text))?.id ?? expect.fail(`no ${text}`);
 }
 
+describe.skipIf(browser === null)("an address that cannot be read", () => {
+  test("says so once, and offers another page instead of a retry", async () => {
+    const key = "agent:main:main";
+    await say(key, "begin", "Begun.");
+    const { token } = await gateway.call("tokens.create", { scopes: ["read", "write"], userId: "ann" });
+    const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", { user: "bob" }), {
+      token,
+    });
+    await page.getByRole("link", { name: "All sessions" }).waitFor();
+    expect(await page.getByRole("alert").allInnerTexts()).toEqual([
+      expect.stringMatching(
+        /^This token belongs to another user. To open this address, sign in as its user.\s+All sessions$/,
+      ),
+    ]);
+    expect(await composer(page).count()).toBe(0);
+
+    const other = await open(key, { entry: "nowhere" });
+    await other.getByRole("link", { name: "All sessions" }).waitFor();
+    expect(await other.getByRole("alert").count()).toBe(1);
+    expect(await other.getByRole("button", { name: "Retry" }).count()).toBe(0);
+    await other.getByRole("link", { name: "Open the session" }).click();
+    await found(other, "Begun.").waitFor();
+  });
+});
+
 describe.skipIf(browser === null)("a session that changes while it is read", () => {
   test("a link to an entry of another branch reads that branch, and live answers stay away from it", async () => {
     const key = "agent:main:matrix:user:@a%3Ab.org";
@@ -147,6 +172,11 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
     const missing = await open("agent:main:never");
     await missing.getByRole("link", { name: "All sessions" }).waitFor();
     expect(await composer(missing).count()).toBe(0);
+    expect(await missing.getByRole("alert").allInnerTexts()).toEqual([
+      expect.stringMatching(
+        /^Session not found: "agent:main:never". It may have been deleted, or it may belong to another user.\s+All sessions$/,
+      ),
+    ]);
     await missing.goto(`${gateway.url}/#/s/%`);
     await missing.reload();
     await missing.getByRole("link", { name: "All sessions" }).waitFor();

@@ -82,6 +82,11 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.goto("about:blank");
     await page.goto(await newLink());
     await page.getByText(readyText).first().waitFor();
+    await page.goto("about:blank");
+    await page.goto(gateway.url);
+    await page.getByLabel("Or use a token").fill(gateway.token);
+    await page.keyboard.press("Enter");
+    await page.getByText(readyText).first().waitFor();
   });
 
   test("by a link for another user asks before it replaces the token, and revokes a token that is not used", async () => {

@@ -103,8 +103,15 @@ export function useCall<M extends MethodName>(method: M, params: Params<M>, opti
   };
 }
 
-/** Describes what went wrong in one sentence that ends with a period. */
+/** The gateway's advice is for programs. A page gives its own. */
+const pageAdvice: readonly (readonly [RegExp, string])[] = [
+  [/Use sessions\.list to .*$/, "It may have been deleted, or it may belong to another user."],
+  [/Omit the user, .*$/, "To open this address, sign in as its user."],
+];
+
+/** Describes what went wrong in sentences that end with a period. */
 export function errorText(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  const text = pageAdvice.reduce((each, [advice, ours]) => each.replace(advice, ours), message);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

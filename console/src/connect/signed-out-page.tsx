@@ -44,7 +44,7 @@ export function SignedOutPage({ why, keepsLink, retry }: Extract<Access, { phase
           <p>
             In a clone, run <code>npm start</code> again. While its gateway is running, it prints a new link.
           </p>
-          <TokenForm />
+          <TokenForm onStored={retry} />
         </>
       )}
     </main>
@@ -69,13 +69,13 @@ export function OtherUserPage({ current, offered, answer }: Extract<Access, { ph
   );
 }
 
-function TokenForm() {
+function TokenForm({ onStored }: { readonly onStored: () => void }) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const token = String(new FormData(event.currentTarget).get("token")).trim();
     if (token === "") return;
     storeToken(token);
-    location.reload();
+    onStored();
   };
   return (
     <form className={styles.form} onSubmit={submit}>

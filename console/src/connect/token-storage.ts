@@ -5,25 +5,30 @@ import { readStored, writeStored } from "../ui/stored.ts";
  * that are opened later. The storage key contains the path, because several gateways can share a host behind a proxy.
  */
 
+/** The token works without storage until the page is reloaded. */
+let current: string | null = null;
+
 const slot = `skein.token:${location.pathname}`;
 
 /** A tab whose token is no longer valid has none, even if another tab has signed in as a different user. */
 export function readToken(): string | null {
-  return (readStored(slot, "tab") ?? readStored(slot)) || null;
+  return current ?? ((readStored(slot, "tab") ?? readStored(slot)) || null);
 }
 
 /** Ties a token to this tab. A reload then stays with its user after another tab has signed in as a different user. */
 export function storeTabToken(token: string): void {
+  current = token;
   writeStored(slot, token, "tab");
 }
 
 export function storeToken(token: string): void {
-  writeStored(slot, token, "tab");
+  storeTabToken(token);
   writeStored(slot, token);
 }
 
 /** Deletes a token. The token for new tabs is kept if another tab has signed in as a different user since. */
 export function forgetToken(token: string): void {
+  current = null;
   writeStored(slot, "", "tab");
   if (readStored(slot) === token) writeStored(slot, null);
 }

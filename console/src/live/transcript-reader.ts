@@ -213,12 +213,14 @@ export class TranscriptReader {
     if (isNotFound(error) && status === "ready" && (branchLeafId !== null || hasLater))
       return this.#set(markStale({ ...this.#state, branchLeafId: null, hasLater: false }, "end"));
     const isBranch = this.#place.leafId !== undefined || this.#place.around !== undefined;
-    if (isNotFound(error) && !(isBranch && status === "loading"))
+    const wasRead = status === "ready" || status === "missing";
+    if (isNotFound(error) && (wasRead || !isBranch))
       return this.#set({ ...this.#state, status: "missing", error: errorText(error), live: [], pending: [] });
-    const failed = status === "loading" ? "failed" : status;
+    const isFinal = isNotFound(error) || isForbidden(error);
+    const failed = wasRead ? status : isFinal ? "refused" : "failed";
     // Set without a request. The next attempt waits.
     this.#publish({ ...markStale(this.#state, stale), status: failed, error: errorText(error) });
-    if (!isNotFound(error)) throw error;
+    if (!isFinal) throw error;
   }
 
   async #readPages(stale: "end" | "all"): Promise<Reading> {
@@ -227,7 +229,7 @@ export class TranscriptReader {
     const last = entries.at(-1);
     if (status !== "ready" || first === undefined || last === undefined) {
       const { around } = this.#place;
-      const isFirst = status === "loading" || status === "failed";
+      const isFirst = status !== "ready" && status !== "missing";
       const page = await this.#page(isFirst && around !== undefined ? { around } : {});
       return { page, join: replacedBy };
     }
@@ -283,4 +285,8 @@ export class TranscriptReader {
 
 function isNotFound(error: unknown): boolean {
   return error instanceof CallError && error.code === "not_found";
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof CallError && error.code === "forbidden";
 }

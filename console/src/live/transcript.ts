@@ -11,8 +11,11 @@ export type PendingInput = LiveReading["pending"][number];
 type Staleness = "live" | "end" | "all";
 
 export interface TranscriptState {
-  /** `missing` means that the session does not exist or no longer exists. `failed` means that it was never read. */
-  readonly status: "loading" | "ready" | "missing" | "failed";
+  /**
+   * `missing` means that the session does not exist or no longer exists. `refused` means that the URL names a user or an
+   * entry that cannot be read. `failed` means that the session was never read, and a retry might succeed.
+   */
+  readonly status: "loading" | "ready" | "missing" | "refused" | "failed";
   /** Why the last read failed. The displayed data might be outdated. */
   readonly error: string | null;
   /** Why the page before or after the loaded ones could not be read. */

@@ -8,6 +8,7 @@ import type { TranscriptPlace } from "../live/transcript-reader.ts";
 import { TranscriptReader } from "../live/transcript-reader.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
+import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { shortCount } from "../ui/time.ts";
@@ -108,7 +109,9 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
         >
           <div className={styles.page}>
             {find.isOpen && <FindBar find={find} />}
-            <ReadError state={state} onRetry={reader.retry} />
+            {(items.length > 0 || state.status === "ready") && (
+              <ReadError state={state} onRetry={reader.retry} />
+            )}
             <div className={styles.columns}>
               <ThreadRail items={settled} forks={forks} onTravel={travel} />
               {items.length > 0 ? (
@@ -131,9 +134,15 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
                 <Notice text="No messages yet." />
               ) : (
                 <Notice text={state.error ?? "The session is not available."} isError>
-                  <Link href={state.status === "failed" ? sessionPath(session) : "/sessions"}>
-                    {state.status === "failed" ? "Open the session" : "All sessions"}
-                  </Link>
+                  {state.status === "failed" && (
+                    <button type="button" className={buttons.button} onClick={reader.retry}>
+                      Retry
+                    </button>
+                  )}
+                  {(place.around ?? place.leafId) !== undefined && (
+                    <Link href={sessionPath(session)}>Open the session</Link>
+                  )}
+                  <Link href="/sessions">All sessions</Link>
                 </Notice>
               )}
               {items.length > 0 && side}
