@@ -18,6 +18,8 @@ const hostile = `<script>alert(1)</script>
 
 ![beacon](https://elsewhere.example/b.png) [a link](javascript:alert(3)) [by reference][evil] [the docs][docs]
 
+[https://bank.example](https://elsewhere.example/login)
+
 \u001b[31mred\u001b[0m \u202etxt.exe zero\u200bwidth
 
 - [x] <iframe src="https://elsewhere.example/"></iframe>
@@ -68,6 +70,14 @@ const sessions = {
     user("go on"),
     answer(`${`${"a.".repeat(300)}@\n\n`.repeat(160)}the end of the addresses`),
     answer(Array.from({ length: 12_000 }, (_, at) => `- [ ] task${at}`).join("\n")),
+    answer("The last row."),
+  ],
+  wide: [
+    user("go on"),
+    answer(
+      `${"|a".repeat(100)}|\n${"|-".repeat(100)}|\n${`${"|b".repeat(100)}|\n`.repeat(600)}\nthe end of the table`,
+    ),
+    answer(`a${"\u0301".repeat(200_000)}`),
     answer("The last row."),
   ],
   marked: [user("# Plan\n\n**Weave** the `warp`"), answer("It is in [the plan](https://a.example).")],
@@ -142,13 +152,18 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
       "␛[31mred␛[0m ⟨U+202E⟩txt.exe zero⟨U+200B⟩width",
       '<iframe src="https://elsewhere.example/">',
       "a link by reference the docs",
+      "https://bank.example (elsewhere.example)",
     ])
       expect(shown).toContain(text);
     expect(await transcript(page).locator("script, style, iframe, img").count()).toBe(0);
     const links = await row
       .locator("a[target]")
       .evaluateAll((all) => all.map((link) => link.getAttribute("href")));
-    expect(links).toEqual(["https://elsewhere.example/b.png", "https://elsewhere.example/docs"]);
+    expect(links).toEqual([
+      "https://elsewhere.example/b.png",
+      "https://elsewhere.example/docs",
+      "https://elsewhere.example/login",
+    ]);
     expect(await row.getByRole("checkbox", { name: "done" }).count()).toBe(1);
     expect(elsewhere).toEqual([]);
   });
@@ -158,14 +173,31 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await rowWith(page, "The last row.").waitFor();
     const tasks = page.getByRole("checkbox", { name: "to do" });
     await page.getByText("task11999", { exact: true }).waitFor();
-    expect(await tasks.count()).toBeLessThan(5000);
+    expect(await tasks.count()).toBeLessThan(1500);
     const more = page.getByRole("button", { name: /lines hidden. Show more$/ });
-    // Each step shows more than two thousand lines.
-    for (let step = 0; step < 6 && (await more.count()) > 0; step += 1)
+    // Each step shows more than five hundred lines.
+    for (let step = 0; step < 24 && (await more.count()) > 0; step += 1)
       await more.evaluate((button) => (button as HTMLButtonElement).click());
     await expect.poll(() => tasks.count()).toBe(12_000);
     await transcript(page).evaluate((list) => list.scrollTo(0, 0));
     await page.getByText("the end of the addresses").waitFor();
+  });
+
+  test("mounts some rows of a table with very many cells, and some accents of a letter", async () => {
+    const page = await open("wide");
+    await rowWith(page, "The last row.").waitFor();
+    await rowWith(page, "more marks⟩").first().waitFor();
+    expect((await rowWith(page, "more marks⟩").first().innerText()).length).toBeLessThan(1000);
+    const row = rowWith(page, "the end of the table");
+    await row.getByRole("button", { name: /hidden. Show more$/ }).waitFor();
+    const cells = () => row.locator("th, td").count();
+    const first = await cells();
+    expect(first).toBeGreaterThan(500);
+    expect(first).toBeLessThan(4000);
+    await row
+      .getByRole("button", { name: /hidden. Show more$/ })
+      .evaluate((button) => (button as HTMLButtonElement).click());
+    await expect.poll(cells).toBeGreaterThan(first + 500);
   });
 
   test("has previews without the marks of Markdown in the tree and in search", async () => {

@@ -22,6 +22,9 @@ describe("plain text", () => {
 
   test("shows joiners, marks and variants that only make two texts look the same", () => {
     expect(plainText("ad\u200cm\u200di\u200en")).toBe("ad⟨U+200C⟩m⟨U+200D⟩i⟨U+200E⟩n");
+    expect(plainText(`a${"\u0301".repeat(16)}b${"\u0301\u0302".repeat(1000)} c`)).toBe(
+      `a${"\u0301".repeat(16)}b${"\u0301\u0302".repeat(8)}⟨1,984 more marks⟩ c`,
+    );
     expect(plainText("a\ufe0f ✔\ufe0f\ufe0f")).toBe("a⟨U+FE0F⟩ ✔\ufe0f⟨U+FE0F⟩");
   });
 });

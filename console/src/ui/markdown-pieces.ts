@@ -11,29 +11,48 @@ export interface MarkdownPiece {
   readonly at: number;
   readonly text: string;
   readonly lineCount: number;
-  /** Whether this is a fenced block, which is not parsed. */
+  /** About how many elements are mounted for the cells, list items and inline marks. */
+  readonly elementCount: number;
+  /** Set for a fenced block and for a table that is too wide. They are not parsed. */
   readonly code: { readonly language: string; readonly text: string; readonly isClosed: boolean } | null;
 }
 
 const maxPieceChars = 10_000;
 const maxPieceLines = 200;
+const maxPieceElements = 500;
+/** Wider tables are shown verbatim. */
+const maxColumns = 100;
 /** How many characters of a line are read to see what it begins. */
 const lineStart = 1000;
 
 const listItem = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
 const openingFence = /^(?<indent> {0,3})(?<fence>`{3,}(?=[^`]*$)|~{3,})(?<info>.*)$/;
-const tableHead = /^[^\n|]*\|[^\n]*\n[ \t|:]*-[- \t|:]*\n/;
+const tableRule = /^[ \t>]*[|:-][-: \t|]*\n?$/;
+/** An item, quote, heading, rule, line break, link or checkbox. */
+const elementMarks = /(?:[-+*]|\d[.)])\s|>|\[|https?:|www\.|^ {0,3}(?:#|--)| {2}\n/g;
+
+/** Returns about how many elements a line becomes, without the cells of a table. */
+function countElements(line: string): number {
+  // Emphasis and code spans begin and end with a delimiter.
+  const delimiters = line.match(/[*_~`]/g)?.length ?? 0;
+  return (line.match(elementMarks)?.length ?? 0) + Math.floor(delimiters / 2);
+}
 
 /** Splits a text at blank lines that end a block, around fenced code, and in blocks that are too long. */
 export function splitMarkdown(given: string): readonly MarkdownPiece[] {
   const text = given.includes("\r") ? given.replace(/\r\n?/g, "\n") : given;
   const pieces: MarkdownPiece[] = [];
-  let [from, lineCount, prefix] = [0, 0, ""];
-  let [hasList, isAfterBlank] = [false, false];
+  let [from, lineCount, elementCount, prefix] = [0, 0, 0, ""];
+  let [hasList, isAfterBlank, lineBefore] = [false, false, ""];
+  // Every row of a table has as many cells as its head, even if it is shorter.
+  let [columnCount, tableHead, headElements, isTooWide] = [0, "", 0, false];
   const cut = (to: number, nextPrefix = "") => {
     const part = text.slice(from, to).trimEnd();
-    if (part !== "") pieces.push({ at: from, text: prefix + part, lineCount, code: null });
-    [from, lineCount, prefix, hasList] = [to, 0, nextPrefix, false];
+    const code = isTooWide ? { language: "", text: part, isClosed: true } : null;
+    if (part !== "") pieces.push({ at: from, text: prefix + part, lineCount, elementCount, code });
+    [from, lineCount, prefix, hasList, isTooWide] = [to, 0, nextPrefix, false, false];
+    if (nextPrefix === "") [columnCount, tableHead] = [0, ""];
+    elementCount = nextPrefix === "" ? 0 : headElements;
   };
   for (let at = 0; at < text.length; ) {
     const end = endOfLine(text, at);
@@ -49,11 +68,28 @@ export function splitMarkdown(given: string): readonly MarkdownPiece[] {
       continue;
     }
     const isItem = listItem.test(line);
+    const whole = text.slice(at, end);
+    const added = countElements(whole);
     if (line !== "" && isAfterBlank && !/^[ \t]/.test(line) && !(hasList && isItem)) cut(at);
-    else if (at > from && (end - from > maxPieceChars || lineCount >= maxPieceLines))
-      cut(at, line.includes("|") ? (tableHead.exec(prefix + text.slice(from, at))?.[0] ?? "") : "");
+    else if (
+      at > from &&
+      (end - from > maxPieceChars ||
+        lineCount >= maxPieceLines ||
+        elementCount + columnCount + added > maxPieceElements)
+    )
+      cut(at, line.includes("|") ? tableHead : "");
+    if (line === "") [columnCount, tableHead] = [0, ""];
+    elementCount += columnCount + added;
+    if (columnCount === 0 && lineCount > 0 && lineBefore.includes("|") && tableRule.test(whole)) {
+      columnCount = whole.match(/-+/g)?.length ?? 0;
+      elementCount += columnCount;
+      tableHead = lineBefore + whole;
+      headElements = columnCount + countElements(tableHead);
+      if (columnCount > maxColumns) [columnCount, tableHead, isTooWide] = [0, "", true];
+    }
     hasList ||= isItem;
     isAfterBlank = line === "";
+    lineBefore = whole;
     lineCount += 1;
     at = end;
   }
@@ -88,14 +124,17 @@ function readFence(
     at,
     text: text.slice(at, end),
     lineCount,
+    elementCount: 0,
     code: { language: info.trim(), text: code, isClosed },
   };
 }
 
-/** Returns the cost of showing a piece, in characters. Each line becomes at least one element. */
-function costOf({ text, lineCount, code }: MarkdownPiece): number {
+/** Returns the cost of showing a piece, in characters. A text that is folded mounts about 2,000 elements. */
+function costOf({ text, lineCount, elementCount, code }: MarkdownPiece): number {
   // A code block has a header and a button. Only the ends of a long block are mounted.
-  return code === null ? text.length + lineCount * 30 : 500 + Math.min(text.length, 50_000);
+  return code === null
+    ? text.length + lineCount * 30 + elementCount * 60
+    : 500 + Math.min(text.length, 50_000);
 }
 
 const headCost = 120_000;
@@ -201,4 +240,26 @@ const entities: Record<string, string> = {
 
 export function unescapeEntities(text: string): string {
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
+}
+
+function textOf(tokens: readonly Token[]): string {
+  return tokens
+    .map((token) =>
+      "tokens" in token && token.tokens !== undefined
+        ? textOf(token.tokens)
+        : unescapeEntities("text" in token ? token.text : token.raw),
+    )
+    .join("");
+}
+
+/** Returns the host of a link whose text is an address of another host, so that the text deceives no one. */
+export function hiddenHost(href: string, tokens: readonly Token[]): string | null {
+  const shown = /(?:https?:\/\/|www\.)[^\s/?#@:]+/i.exec(textOf(tokens))?.[0];
+  if (shown === undefined) return null;
+  const host = hostOf(href);
+  return hostOf(/^http/i.test(shown) ? shown : `https://${shown}`) === host ? null : host;
+}
+
+function hostOf(href: string): string {
+  return (URL.canParse(href) && new URL(href).hostname.replace(/^www\./, "")) || href;
 }

@@ -8,6 +8,7 @@ import type { LinkTargets, MarkdownPiece } from "./markdown-pieces.ts";
 import {
   findLinkTargets,
   foldPieces,
+  hiddenHost,
   parsePiece,
   splitMarkdown,
   targetsOf,
@@ -192,13 +193,13 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
         return renderCheckbox(token as Tokens.Checkbox, key);
       case "link":
         return (
-          <SafeLink key={key} href={token.href}>
+          <SafeLink key={key} href={token.href} tokens={token.tokens}>
             {renderInline(token.tokens, depth + 1)}
           </SafeLink>
         );
       case "image":
         return (
-          <SafeLink key={key} href={token.href}>
+          <SafeLink key={key} href={token.href} tokens={token.tokens}>
             {token.text === "" ? token.href : token.text}
           </SafeLink>
         );
@@ -217,11 +218,19 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
   });
 }
 
-function SafeLink({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+interface SafeLinkProps {
+  readonly href: string;
+  readonly tokens: readonly Token[] | undefined;
+  readonly children: ReactNode;
+}
+
+function SafeLink({ href, tokens = [], children }: SafeLinkProps) {
   if (!/^(?:https?:|mailto:)/i.test(href)) return <>{children}</>;
+  const host = hiddenHost(href, tokens);
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
       {children}
+      {host !== null && ` (${host})`}
     </a>
   );
 }

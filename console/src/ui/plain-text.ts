@@ -22,9 +22,16 @@ const hidden = new RegExp(
   "gv",
 );
 
+/** No script needs as many marks on a letter. Drawing thousands of them on one letter blocks the page. */
+const tooManyMarks = new RegExp(`([\\p{M}${joiners}]{16})([\\p{M}${joiners}]+)`, "gv");
+
 export function plainText(text: string): string {
   if (/^[\t\n -~]*$/.test(text)) return text;
-  return text.replace(hidden, (char) => {
+  const readable = text.replace(
+    tooManyMarks,
+    (_, kept: string, rest: string) => `${kept}⟨${rest.length.toLocaleString("en")} more marks⟩`,
+  );
+  return readable.replace(hidden, (char) => {
     const code = char.codePointAt(0) ?? 0;
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     if (code === 0x7f) return "␡";
