@@ -441,6 +441,34 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     (await model.request(before + 1)).finish("Done.");
   });
 
+  test("shows the first of very many arguments and the number of the others, and can be answered", async () => {
+    const before = model.count;
+    const message = { sessionKey: keyOf("call"), message: "search", idempotencyKey: "many arguments" };
+    const { runId } = await gateway.call("chat.send", message);
+    const names = Array.from({ length: 20_000 }, (_, at) => [`k${at}`, at] as const);
+    (await model.request(before)).callTool("session_search", Object.fromEntries(names));
+    for (const at of ["/sessions", "/runs?tab=approvals", sessionRoute(keyOf("call"))]) {
+      const page = await browser.open(gateway, at);
+      const call = page.getByRole("main").getByRole("article", { name: /^session_search in/ });
+      const more = (hidden: string) =>
+        call.getByRole("button", { name: `… ${hidden} more arguments hidden. Show more` });
+      await more("19,980").waitFor();
+      const { y = -1 } = (await call.getByRole("button", { name: "Approve" }).boundingBox()) ?? {};
+      expect(y > 0 && y < 780).toBe(true);
+      await more("19,980").click();
+      await more("19,780").waitFor();
+      expect(await call.locator("dt").allInnerTexts()).toEqual(names.slice(0, 220).map(([name]) => name));
+      expect(await page.locator("*").count()).toBeLessThan(3000);
+      if (at !== sessionRoute(keyOf("call"))) continue;
+      await call.getByRole("button", { name: "Deny…" }).click();
+      await page.keyboard.press("Enter");
+      await call.getByText(/^Denied just now/).waitFor();
+    }
+    const { approvals } = await gateway.call("approvals.list", { open: false, runId });
+    expect(approvals.map((approval) => approval.answer)).toEqual(["denied"]);
+    (await model.request(before + 1)).finish("Done.");
+  });
+
   test("leaves the end of the transcript in view after its answer, while the agent goes on", async () => {
     const before = model.count;
     const page = await open("long");

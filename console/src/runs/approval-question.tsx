@@ -128,27 +128,40 @@ function Times({
   );
 }
 
-/** Each argument is on its own line. Strings are shown as is, everything else as JSON. */
+/**
+ * Each argument is on its own line. Strings are shown as is, everything else as JSON. Of very many arguments, only the
+ * first ones are mounted, because a call can have more than a page can show.
+ */
 function Arguments({ args }: { readonly args: Approval["arguments"] }) {
+  const [step, setStep] = useOpened("arguments");
   const entries = Object.entries(args);
   if (entries.length === 0) return <p className={styles.none}>without arguments</p>;
+  const shown = entries.slice(0, 20 + 200 * step);
+  const hidden = entries.length - shown.length;
   return (
-    <dl className={styles.arguments}>
-      {entries.map(([name, value]) => (
-        <Fragment key={name}>
-          <dt>{plainText(name)}</dt>
-          <dd>
-            <Value name={name} text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />
-          </dd>
-        </Fragment>
-      ))}
-    </dl>
+    <>
+      <dl className={styles.arguments}>
+        {shown.map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{plainText(name)}</dt>
+            <dd>
+              <Value name={name} text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />
+            </dd>
+          </Fragment>
+        ))}
+      </dl>
+      {hidden > 0 && (
+        <button type="button" className={styles.more} onClick={() => setStep(step + 1)}>
+          … {hidden.toLocaleString("en")} more {hidden === 1 ? "argument" : "arguments"} hidden. Show more
+        </button>
+      )}
+    </>
   );
 }
 
 /** For a long value, shows its beginning and end, with a description of the hidden part between them. */
 function Value({ name, text }: { readonly name: string; readonly text: string }) {
-  const [step, setStep] = useOpened(name);
+  const [step, setStep] = useOpened(`value of ${name}`);
   const folded = useMemo(() => {
     const [headLines, headChars] = step === 0 ? [6, 400] : [200 * 10 ** step, 10_000 * 10 ** step];
     return foldText(text, { headLines, headChars, tailLines: 2, tailChars: 100 });
