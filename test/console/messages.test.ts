@@ -119,6 +119,8 @@ const transcript = (page: Page) => page.getByRole("region", { name: "Transcript"
 const rowWith = (page: Page, text: string) =>
   transcript(page).locator("[data-entry-id]").filter({ hasText: text });
 const composer = (page: Page) => page.getByLabel("Message", { exact: true });
+/** The questions that wait for an answer. The tab also lists answered ones. */
+const questions = (page: Page) => page.getByRole("main").locator("article[data-open]");
 const attachments = (page: Page) => page.getByRole("list", { name: "Attachments" }).getByRole("listitem");
 
 describe.skipIf(browser === null)("a transcript in the console", () => {
@@ -449,7 +451,7 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     (await model.request(before)).callTool("session_search", Object.fromEntries(names));
     for (const at of ["/sessions", "/runs?tab=approvals", sessionRoute(keyOf("call"))]) {
       const page = await browser.open(gateway, at);
-      const call = page.getByRole("main").getByRole("article", { name: /^session_search in/ });
+      const call = questions(page);
       const more = (hidden: string) =>
         call.getByRole("button", { name: `… ${hidden} more arguments hidden. Show more` });
       await more("19,980").waitFor();
@@ -462,7 +464,10 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       if (at !== sessionRoute(keyOf("call"))) continue;
       await call.getByRole("button", { name: "Deny…" }).click();
       await page.keyboard.press("Enter");
-      await call.getByText(/^Denied just now/).waitFor();
+      await page
+        .getByRole("region", { name: "Needs you" })
+        .getByText(/^Denied just now/)
+        .waitFor();
     }
     const { approvals } = await gateway.call("approvals.list", { open: false, runId });
     expect(approvals.map((approval) => approval.answer)).toEqual(["denied"]);
