@@ -17,7 +17,7 @@ import { createModels } from "./models.ts";
 import { redactorOf } from "./redaction.ts";
 import type { FolderStore } from "./runs.ts";
 
-/** Commands print and read short keys for this agent, regardless of the configured agents. */
+/** Commands print and accept short keys for this agent, regardless of the configured agents. */
 class FolderAgents extends Agents {
   override get first(): string {
     return "main";

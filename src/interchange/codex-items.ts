@@ -61,7 +61,7 @@ function readDocument(source: string | Uint8Array): CodexLine[] | null {
   return [{ line: 1, time, type: "session_meta", payload: session }, ...items];
 }
 
-/** Blocks with other types are kept under a prefixed type. Readers ignore them. */
+/** Blocks of other types are kept under a prefixed type. Readers ignore them. */
 export function toContent(content: unknown, losses: Losses): (TextBlock | ImageBlock)[] {
   return convertBlocks(content, (block): TextBlock | ImageBlock | null => {
     if (!isRecord(block) || typeof block.type !== "string") {

@@ -85,7 +85,7 @@ export interface AcceptRequest {
   /** Absent for external input, which starts its own root. */
   readonly root?: RootRef;
   /**
-   * The uids of two sessions that exchange messages and did not spawn one another. The message counts toward their
+   * The uids of two sessions that exchange messages, neither of which spawned the other. The message counts toward their
    * ping-pong limit.
    */
   readonly pair?: readonly [string, string];
@@ -324,7 +324,7 @@ export interface RunQuery {
 export interface RunWaits {
   /** The runs ahead of this one in its session, or the runs that it is waiting or sleeping for. */
   readonly runIds: readonly string[];
-  /** The time by which a sleeping run wakes. */
+  /** The latest time at which a sleeping run wakes. */
   readonly wakeAt: number | null;
   /** The app whose process the queued run is waiting for. */
   readonly app: string | null;
@@ -348,7 +348,7 @@ export interface RunWhy {
   readonly ahead?: number;
   readonly runIds?: readonly string[];
   readonly approvalId?: string;
-  /** The time by which the run continues. */
+  /** The latest time at which the run continues. */
   readonly retryAt?: number;
 }
 

@@ -8,7 +8,7 @@ export interface StoreWork {
   /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
   /**
-   * Returns the session that currently has a key or session ID, or `null`. Synchronous so that it can be called inside
+   * Returns the session that currently has the given key or session ID, or `null`. Synchronous so that it can be called inside
    * a transaction.
    */
   find(

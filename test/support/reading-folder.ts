@@ -27,7 +27,7 @@ export interface ReadingFolder {
   readonly dir: string;
   readonly store: FilesStore;
   readonly deps: FolderApp;
-  /** Calls methods with a token of this user that has these scopes. Every payload is checked against its schema. */
+  /** Calls methods with a token that belongs to this user and has these scopes. Every payload is checked against its schema. */
   as(user: string | null, ...scopes: TokenScope[]): Call;
   /** With the `admin` scope and without it. */
   readonly admin: Call;

@@ -199,7 +199,7 @@ export function summarizeReports({ request, spawned }: Conversation, choose: Cho
 const collator = new Intl.Collator("en", { numeric: true });
 const countWords = ["", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
 
-/** Summarizes a report by the first line of its result. */
+/** Summarizes a report, using the first line of its result. */
 function summarizeReport({ name, status, text }: HelperReport): string {
   const [first = ""] = text.trim().split("\n", 1);
   const problem = status.startsWith("completed") ? "" : status;

@@ -10,7 +10,7 @@ export interface Check {
   fits(value: unknown): boolean;
 }
 
-/** Checks for the fields of a record, which can contain nested records. */
+/** The checks for a record's fields. Records can be nested. */
 export interface Checks {
   readonly [field: string]: Check | { readonly fields: Checks; readonly or?: Check };
 }

@@ -158,7 +158,7 @@ interface FileWatcherOptions {
   onError(folder: string, error: unknown): void;
 }
 
-/** Files with hashes of their contents. */
+/** A list of files and one hash of their names and contents. */
 export interface FileSnapshot {
   readonly files: readonly string[];
   readonly hash: string;

@@ -146,7 +146,7 @@ describe("runs and approvals", () => {
     expect((await him.call("approvals.list", { runId, open: false })).count).toBe(0);
     expect(await skein.runs.get(runId)).toMatchObject({ state: "waiting" });
     expect((await as(ann).call("approvals.list", {})).count).toBe(1);
-    // A call can name its user only if the token is for every user.
+    // A call can name a user only if its token is for all users.
     expect(await codeOf(him.call("runs.get", { runId, userId: "ann" }))).toBe("forbidden");
     expect(await as().call("runs.get", { runId, userId: "ann" })).toMatchObject({ run: { runId } });
   });

@@ -52,7 +52,7 @@ export interface ContextSize {
    */
   readonly tokens: number;
   readonly contextWindow: number;
-  /** The entry at which the byte budget ended. Older entries can only be summarized. */
+  /** The entry at which the byte budget ran out. Older entries can only be summarized. */
   readonly cut?: string | null;
 }
 
