@@ -64,6 +64,9 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.goBack();
     await hints.getByRole("link", { name: "Why may support read main?" }).click();
     await page.getByRole("main").getByText("allowed").first().waitFor();
+    expect(await page.locator("details[open] > summary").allInnerTexts()).toEqual([
+      expect.stringMatching(/^read\s*allowed/),
+    ]);
     await page.goBack();
 
     const message = page.getByLabel("Message", { exact: true });

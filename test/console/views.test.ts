@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
+import { keyedProviders } from "../../src/config/default-model.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
@@ -87,8 +88,14 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     const menu = page.getByLabel("Model", { exact: true });
     await expect
       .poll(() => menu.locator("option").allInnerTexts())
-      .toEqual(["rehearsal/basic (this session)", "anthropic/claude-sonnet-4-5"]);
-    expect(await menu.locator("optgroup").getAttribute("label")).toBe("anthropic");
+      .toEqual([
+        "rehearsal/basic (this session)",
+        ...[
+          "anthropic/claude-sonnet-4-5",
+          ...keyedProviders.map(({ provider, model }) => `${provider}/${model}`),
+        ].sort(),
+      ]);
+    expect(await menu.locator("optgroup").first().getAttribute("label")).toBe("anthropic");
     // With the keyboard, the first letters select a model.
     await menu.focus();
     await page.keyboard.type("anth");
@@ -100,6 +107,15 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     await page.reload();
     await isShown();
     expect(await tokens(page)).toEqual({ total, sum });
+
+    const other = page.getByLabel("Another model");
+    await other.fill("openai/gpt-4.1");
+    await other.press("Enter");
+    await page.getByRole("definition").filter({ hasText: "openai/gpt-4.1" }).waitFor();
+    expect(await menu.inputValue()).toBe("openai/gpt-4.1");
+    await other.fill("gpt");
+    await other.press("Enter");
+    await page.getByRole("alert").getByText("gpt").waitFor();
   });
 
   test("of the next request follows the session, and says how much of a long text is hidden", async () => {
@@ -117,6 +133,36 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
 });
 
 describe.skipIf(browser === null)("the tokens of a request in the console", () => {
+  test("are in the header those of the displayed branch", async () => {
+    const key = "agent:main:sizes";
+    const say = async (message: string) => {
+      const { runId } = await gateway.call("chat.send", {
+        sessionKey: key,
+        message,
+        idempotencyKey: message.slice(0, 12),
+      });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+      return (await gateway.call("sessions.get", { key })).leafId ?? "";
+    };
+    const size = async (leafId: string) => {
+      const { entries } = await gateway.call("sessions.entries", { key, leafId, limit: 100 });
+      const answer = entries.findLast((each) => each.type === "message" && each.message.role === "assistant");
+      const usage =
+        answer?.type === "message" && answer.message.role === "assistant" ? answer.message.usage : undefined;
+      return `${((usage?.input ?? 0) / 1000).toFixed(1).replace(/\.0$/, "")}k in context`;
+    };
+    const short = await say(`a short text ${"short ".repeat(1500)}`);
+    const long = await say(`a long text ${"long ".repeat(3000)}`);
+    expect(await size(short)).not.toBe(await size(long));
+    const page = await open(sessionRoute(key));
+    await page.getByText(await size(long), { exact: true }).waitFor();
+    await gateway.call("sessions.branch", { key, entryId: short });
+    await page.getByText(await size(short), { exact: true }).waitFor();
+    const other = await open(sessionRoute(key, "", { branch: long }));
+    await other.getByText(await size(long), { exact: true }).click();
+    await other.getByText("The request for this answer").first().waitFor();
+  });
+
   test("are the model's count at the answer, in the steps of its run and in the X-ray, next to the estimate", async () => {
     const answerId = await lastAnswer();
     const { entries } = await gateway.call("sessions.entries", { key: main, around: answerId, limit: 1 });
@@ -284,6 +330,26 @@ describe.skipIf(browser === null)("access in the console", () => {
     await cell.focus();
     await page.keyboard.press("Escape");
     await rules.waitFor({ state: "detached" });
+  });
+});
+
+describe.skipIf(browser === null)("a link to a pair of sessions", () => {
+  test("shows their cell, also if neither of them is among the most recent sessions", async () => {
+    for (let index = 0; index < 24; index += 1)
+      await gateway.call("sessions.create", { key: `agent:main:recent-${index}` });
+    const query = new URLSearchParams({ from: "agent:support:main", to: main, action: "history" });
+    const page = await browser.open(gateway, `/access?${query}`, { height: 480 });
+    const cell = page.getByRole("button", { name: /^support may .* main$/ });
+    await cell.waitFor();
+    expect(await cell.getAttribute("aria-pressed")).toBe("true");
+    await page.goto(`${gateway.url}/#/access?from=agent:main:recent-0&to=agent:main:recent-23`);
+    const last = page.locator("button[aria-pressed=true]");
+    const isInView = () =>
+      last.evaluate((each) => {
+        const { x, y, width, height } = each.getBoundingClientRect();
+        return document.elementFromPoint(x + width / 2, y + height / 2) === each;
+      });
+    await expect.poll(isInView).toBe(true);
   });
 });
 

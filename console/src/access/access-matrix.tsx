@@ -1,5 +1,5 @@
 import type { KeyboardEvent } from "react";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Result } from "skein/client";
 import { useSessionNames } from "../live/session-names.ts";
 import { threadOf } from "../ui/theme.ts";
@@ -165,9 +165,14 @@ function Cell({
   readonly onOpen: (row: number, column: number) => void;
 }) {
   const { row, column } = place;
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isShown) button.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [isShown]);
   return (
     <td>
       <button
+        ref={button}
         type="button"
         className={styles.cell}
         data-place={`${row} ${column}`}

@@ -31,11 +31,22 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
     /^session\.(?:created|deleted|restored|archived)$/.test(event),
   );
   const keys = useRecentKeys(isWide, userId);
-  const { data, error } = useCall(
+  const recent = useCall(
     "access.matrix",
     { ...user, ...(keys === null ? {} : { keys }) },
     { keepsPrevious: true },
   );
+  // The pair in the URL might not be among the most recent sessions.
+  const listed = recent.data?.sessions.map(({ key }) => key) ?? [];
+  const pair = from === null || to === null ? [] : [from, to];
+  const isListed = recent.data === undefined || pair.every((key) => listed.includes(key));
+  const extended = useCall(
+    "access.matrix",
+    { ...user, keys: [...new Set([...pair, ...listed])].slice(0, maxSessions) },
+    { isEnabled: !isListed },
+  );
+  // A session that does not exist is reported with the rules.
+  const { data, error } = isListed || extended.error !== null ? recent : extended;
   const [, navigate] = useLocation();
   const here = { user: user.userId, most: isWide ? "64" : undefined };
   const open = (pair: { readonly from: string; readonly to: string }) =>

@@ -73,7 +73,7 @@ function Hints({ place }: { readonly place: SessionPlace }) {
         </Link>
       )}
       {other !== undefined && mayExplain && (
-        <Link href={accessPath({ from: other.key, to: place.key })}>
+        <Link href={accessPath({ from: other.key, to: place.key, action: "history" })}>
           Why may {other.key.split(":")[1]} read {place.key.split(":")[1]}?
         </Link>
       )}

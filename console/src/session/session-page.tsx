@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useSearchParams } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
-import type { TranscriptState } from "../live/transcript.ts";
+import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import type { TranscriptPlace } from "../live/transcript-reader.ts";
 import { TranscriptReader } from "../live/transcript-reader.ts";
 import type { SessionPlace } from "../paths.ts";
@@ -11,7 +11,7 @@ import { sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
-import { shortCount } from "../ui/time.ts";
+import { requestTokens, shortCount } from "../ui/time.ts";
 import { Composer, useLanding } from "./composer.tsx";
 import { FailedRun } from "./failed-run.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
@@ -90,11 +90,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
             <>
               <span className={styles.facts}>
                 {details.data?.model !== undefined && <span>{details.data.model}</span>}
-                {details.data?.contextTokens !== undefined && (
-                  <span title="Tokens of the last request and its answer, as the model counted them">
-                    {shortCount(details.data.contextTokens)} in context
-                  </span>
-                )}
+                <ContextSize state={state} place={session} />
               </span>
               <button
                 type="button"
@@ -179,6 +175,29 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
 
 function isMain(key: string): boolean {
   return key === "main" || /^agent:[^:]+:main$/.test(key);
+}
+
+/** The size of the last request on the displayed branch. A compaction after it makes it obsolete. */
+function ContextSize({ state, place }: { readonly state: TranscriptState; readonly place: SessionPlace }) {
+  if (state.hasLater) return null;
+  const last = state.entries.findLast(
+    (entry) => entry.type === "compaction" || (countedTokens(entry) ?? 0) > 0,
+  );
+  const tokens = last === undefined ? null : countedTokens(last);
+  if (last === undefined || tokens === null) return null;
+  return (
+    <Link
+      href={sessionPath(place, "context", { entry: last.id })}
+      title="Tokens of the request for the last answer shown here, as the model counted them"
+    >
+      {shortCount(tokens)} in context
+    </Link>
+  );
+}
+
+function countedTokens(entry: TranscriptEntry): number | null {
+  const message = entry.type === "message" && entry.message.role === "assistant" ? entry.message : null;
+  return message?.usage === undefined ? null : requestTokens(message.usage);
 }
 
 /** The displayed data might be outdated or incomplete. The page also retries on its own. */

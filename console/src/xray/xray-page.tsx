@@ -1,3 +1,4 @@
+import type { FormEvent } from "react";
 import { useRef } from "react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
@@ -19,6 +20,14 @@ import { TokenBar } from "./token-bar.tsx";
 import styles from "./xray-page.module.css";
 
 export type Context = Result<"sessions.context">;
+
+/** One model for each API. A request can be built for a model that is not configured. */
+const wellKnown = [
+  "anthropic/claude-sonnet-4-6",
+  "google/gemini-3.8-flash",
+  "mistral/mistral-large-latest",
+  "openai/gpt-5.4",
+];
 
 /** `/s/<key>/context?entry=&model=`: what the model saw for an answer, or would see next. */
 export default function XrayPage() {
@@ -52,9 +61,11 @@ export default function XrayPage() {
     messages.current?.querySelector(`[data-message="${index}"]`)?.scrollIntoView({ block: "center" });
 
   const own = useOwnModel(place, entryId);
-  const others = [...(models.data?.models ?? []).map((each) => each.model), model ?? ""].filter(
+  const configured = (models.data?.models ?? []).map((each) => each.model);
+  const others = [...configured, ...wellKnown, model ?? ""].filter(
     (name) => name !== "" && name !== own.model,
   );
+  const showModel = (name: string) => change({ model: name || null }, { replace: true });
   return (
     <SessionViewPage
       place={place}
@@ -71,8 +82,9 @@ export default function XrayPage() {
             value={model === own.model ? "" : (model ?? "")}
             options={{ "": own.model === null ? own.role : `${own.model} (${own.role})` }}
             groups={Object.groupBy([...new Set(others)].sort(), (name) => name.split("/", 1)[0] ?? "")}
-            onChange={(name) => change({ model: name || null }, { replace: true })}
+            onChange={showModel}
           />
+          <ModelForm onShow={showModel} />
         </>
       }
     >
@@ -140,6 +152,21 @@ function useOwnModel(place: SessionPlace, entryId: string | null) {
     model: provider === undefined || model === undefined ? null : `${provider}/${model}`,
     counted: usage === undefined ? null : requestTokens(usage),
   };
+}
+
+/** Any model, including those that the menu omits. */
+function ModelForm({ onShow }: { readonly onShow: (model: string) => void }) {
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const model = String(new FormData(event.currentTarget).get("model")).trim();
+    if (model !== "") onShow(model);
+    event.currentTarget.reset();
+  };
+  return (
+    <form className={styles.other} onSubmit={submit}>
+      or <input name="model" aria-label="Another model" placeholder="provider/model" autoComplete="off" />
+    </form>
+  );
 }
 
 function Facts({ context: { request } }: { readonly context: Context }) {
