@@ -333,26 +333,6 @@ describe.skipIf(browser === null)("access in the console", () => {
   });
 });
 
-describe.skipIf(browser === null)("a link to a pair of sessions", () => {
-  test("shows their cell, also if neither of them is among the most recent sessions", async () => {
-    for (let index = 0; index < 24; index += 1)
-      await gateway.call("sessions.create", { key: `agent:main:recent-${index}` });
-    const query = new URLSearchParams({ from: "agent:support:main", to: main, action: "history" });
-    const page = await browser.open(gateway, `/access?${query}`, { height: 480 });
-    const cell = page.getByRole("button", { name: /^support may .* main$/ });
-    await cell.waitFor();
-    expect(await cell.getAttribute("aria-pressed")).toBe("true");
-    await page.goto(`${gateway.url}/#/access?from=agent:main:recent-0&to=agent:main:recent-23`);
-    const last = page.locator("button[aria-pressed=true]");
-    const isInView = () =>
-      last.evaluate((each) => {
-        const { x, y, width, height } = each.getBoundingClientRect();
-        return document.elementFromPoint(x + width / 2, y + height / 2) === each;
-      });
-    await expect.poll(isInView).toBe(true);
-  });
-});
-
 describe.skipIf(browser === null)("the family in the console", () => {
   test("has the same sessions as lanes, as a graph and as tables, and leads to their entries", async () => {
     const { nodes, edges } = await gateway.call("sessions.family", { key: main });
@@ -396,5 +376,26 @@ describe.skipIf(browser === null)("the family in the console", () => {
       .last()
       .click();
     await page.locator("[data-entry-id][data-target]", { hasText: "three guests arrive" }).waitFor();
+  });
+});
+
+// The last test, because its sessions replace all others in the sidebar.
+describe.skipIf(browser === null)("a link to a pair of sessions", () => {
+  test("shows their cell, also if neither of them is among the most recent sessions", async () => {
+    for (let index = 0; index < 24; index += 1)
+      await gateway.call("sessions.create", { key: `agent:main:recent-${index}` });
+    const query = new URLSearchParams({ from: "agent:support:main", to: main, action: "history" });
+    const page = await browser.open(gateway, `/access?${query}`, { height: 480 });
+    const cell = page.getByRole("button", { name: /^support may .* main$/ });
+    await cell.waitFor();
+    expect(await cell.getAttribute("aria-pressed")).toBe("true");
+    await page.goto(`${gateway.url}/#/access?from=agent:main:recent-0&to=agent:main:recent-23`);
+    const last = page.locator("button[aria-pressed=true]");
+    const isInView = () =>
+      last.evaluate((each) => {
+        const { x, y, width, height } = each.getBoundingClientRect();
+        return document.elementFromPoint(x + width / 2, y + height / 2) === each;
+      });
+    await expect.poll(isInView).toBe(true);
   });
 });
