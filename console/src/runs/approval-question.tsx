@@ -6,7 +6,7 @@ import type { Approval } from "../live/desk.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { FoldScope, useOpened } from "../ui/foldable.tsx";
-import { foldText, plainText } from "../ui/plain-text.ts";
+import { foldText } from "../ui/plain-text.ts";
 import type { useRoving } from "../ui/roving.ts";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
@@ -45,7 +45,7 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
         <Times approval={approval} isOpen={isOpen} />
       </header>
       <div className={styles.call}>
-        <code className={styles.tool}>{plainText(toolName)}</code>
+        <code className={styles.tool}>{toolName}</code>
         {isOpen ? (
           <ApprovalActions approval={approval} hasKeys={hasKeys === true} />
         ) : (
@@ -56,7 +56,7 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
       <FoldScope value={`approval ${approvalId}`}>
         <Arguments args={approval.arguments} />
       </FoldScope>
-      {note !== undefined && <p className={styles.note}>{plainText(note)}</p>}
+      {note !== undefined && <p className={styles.note}>{note}</p>}
     </article>
   );
 }
@@ -85,7 +85,7 @@ function Outcome({ approval, isExpired }: { readonly approval: Approval; readonl
   return (
     <span className={styles.answer} data-answer={answer}>
       {answerWords[answer]} <time title={fullTime(at)}>{ago(at, now).replace(/^now$/, "just now")}</time>
-      {by !== undefined && ` by ${plainText(by)}`}
+      {by !== undefined && ` by ${by}`}
     </span>
   );
 }
@@ -143,7 +143,7 @@ function Arguments({ args }: { readonly args: Approval["arguments"] }) {
       <dl className={styles.arguments}>
         {shown.map(([name, value]) => (
           <Fragment key={name}>
-            <dt>{plainText(name)}</dt>
+            <dt>{name}</dt>
             <dd>
               <Value name={name} text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />
             </dd>
@@ -166,14 +166,14 @@ function Value({ name, text }: { readonly name: string; readonly text: string })
     const [headLines, headChars] = step === 0 ? [6, 400] : [200 * 10 ** step, 10_000 * 10 ** step];
     return foldText(text, { headLines, headChars, tailLines: 2, tailChars: 100 });
   }, [text, step]);
-  if (folded === null) return plainText(text);
+  if (folded === null) return <>{text}</>;
   return (
     <>
-      {plainText(folded.head)}
+      {folded.head}
       <button type="button" className={styles.more} onClick={() => setStep(step + 1)}>
         … {folded.hidden} hidden. Show more
       </button>
-      {plainText(folded.tail)}
+      {folded.tail}
     </>
   );
 }

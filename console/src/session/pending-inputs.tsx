@@ -4,7 +4,6 @@ import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { PendingInput } from "../live/transcript.ts";
 import { userParam } from "../paths.ts";
 import { isInputMethod } from "../ui/keys.tsx";
-import { plainText } from "../ui/plain-text.ts";
 import { previewLine } from "../ui/preview.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import type { QueuedEdit } from "./drafts.ts";
@@ -128,7 +127,7 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
       {isChanged && (
         <div className={styles.conflict} role="alert">
           <p>Someone else has changed this message. It now says:</p>
-          <blockquote>{plainText(written)}</blockquote>
+          <blockquote>{written}</blockquote>
           <button type="button" onClick={() => save({ ...edit, base: written })}>
             Save mine instead
           </button>
