@@ -94,8 +94,8 @@ describe.skipIf(browser === null)("a failed run in the console", () => {
       await expect.poll(() => lanes(page).filter({ hasText: "failed" }).count()).toBe(1);
       expect(await lanes(page).allInnerTexts()).toEqual([
         "main:broken",
-        expect.stringMatching(/^fail with status 400\s+failed$/),
-        "describe the cellar",
+        expect.stringMatching(/^helper-1 \(3\) fail with status 400\s+failed$/),
+        "helper-2 (3) describe the cellar",
       ]);
       const mark = page.locator("a[data-tone=failed]");
       expect(await mark.locator("path").count()).toBe(1);

@@ -35,8 +35,8 @@ const user = (content: string, provenance?: { kind: string } & Record<string, st
 const answer = (text: string) => ({ role: "assistant" as const, content: [{ type: "text" as const, text }] });
 
 /** A tool call with its result. */
-const result = (value: string, input: Readonly<Record<string, string>> = {}) => {
-  const call = { toolCallId: "call_1", toolName: "run" };
+const result = (value: string, input: Readonly<Record<string, string>> = {}, toolName = "run") => {
+  const call = { toolCallId: "call_1", toolName };
   return [
     user("run it"),
     { role: "assistant" as const, content: [{ type: "tool-call" as const, ...call, input }] },
@@ -52,6 +52,26 @@ const result = (value: string, input: Readonly<Record<string, string>> = {}) => 
 const longResult = Array.from({ length: 1000 }, (_, line) =>
   line === 500 ? "the needle in the middle" : `line ${line} of the result `.repeat(24),
 ).join("\n");
+
+/** Results of session tools. The session key and the name are the only parts of them that lead anywhere. */
+const sessionResults: readonly (readonly [string, object])[] = [
+  [
+    "sessions_spawn",
+    { status: "ok", runId: "r1", childSessionKey: "subagent:0a", label: "scout", mode: "run" },
+  ],
+  [
+    "sessions_send",
+    {
+      status: "ok",
+      runId: "r2",
+      sessionKey: "agent:main:session:marked",
+      reply: "**Yes**, [look](https://evil.example)",
+    },
+  ],
+  ["sessions_yield", { status: "yielded", message: "Turn yielded.", waitingFor: ["r1", "r2"] }],
+  ["sessions_list", { count: 1, sessions: [{ key: "agent:main:main" }] }],
+  ["sessions_spawn", { status: "forbidden", code: "depth", error: "Helpers may not spawn helpers" }],
+];
 
 const greeting = [user("hello"), answer("Hi.")];
 const sessions = {
@@ -81,6 +101,7 @@ const sessions = {
     answer("The last row."),
   ],
   marked: [user("# Plan\n\n**Weave** the `warp`"), answer("It is in [the plan](https://a.example).")],
+  toolResults: sessionResults.flatMap(([tool, value]) => result(JSON.stringify(value), {}, tool)),
   longCall: result("It ran.", { script: `first${"y".repeat(900_000)}last` }),
   senders: [
     user("from the person"),
@@ -222,6 +243,31 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await page.getByRole("button", { name: /characters hidden/ }).waitFor();
     await transcript(page).getByText('ylast"').waitFor();
     expect(await size()).toBeLessThan(60_000);
+  });
+
+  test("says in one line what a session tool did, with a link made from the session's key", async () => {
+    const page = await open("toolResults");
+    await rowWith(page, "That was all.").last().waitFor();
+    const lines = transcript(page).locator('[data-kind="tool"] p');
+    await expect
+      .poll(() => lines.allInnerTexts())
+      .toEqual([
+        "Started scout",
+        "Sent to main:session:marked · Yes, look",
+        "Waiting for 2 runs",
+        "Found 1 session",
+        "Helpers may not spawn helpers",
+      ]);
+    expect(await transcript(page).getByText("childSessionKey").count()).toBe(0);
+    const links = lines.locator("a");
+    expect(await links.evaluateAll((all) => all.map((link) => link.getAttribute("href")))).toEqual([
+      `#${sessionRoute("subagent:0a")}`,
+      `#${sessionRoute(keyOf("marked"))}`,
+    ]);
+    await rowWith(page, "Started scout").getByText("JSON", { exact: true }).click();
+    await transcript(page).getByText("childSessionKey").waitFor();
+    await links.last().click();
+    await rowWith(page, "It is in the plan.").waitFor();
   });
 
   test("says who wrote a message", async () => {

@@ -345,9 +345,9 @@ describe.skipIf(browser === null)("the family in the console", () => {
     // The root, then its children in spawn order, then the partner.
     expect(names).toEqual([
       "main",
-      "write a welcome note for spring guests",
-      "compare breakfast in the garden versus breakfast inside",
-      "plan three days of walks",
+      "helper-1 write a welcome note for spring guests",
+      "helper-2 compare breakfast in the garden versus breakfast inside",
+      "helper-3 plan three days of walks",
       "support",
     ]);
     expect(new Set(threads.slice(0, 4)).size).toBe(4);
@@ -361,9 +361,9 @@ describe.skipIf(browser === null)("the family in the console", () => {
     const rows = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("row");
     await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
     const cells = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:first-child");
-    expect(await cells.allInnerTexts()).toEqual(names);
-    const labels = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");
-    expect(await labels.allInnerTexts()).toEqual(["", "helper-1", "helper-2", "helper-3", ""]);
+    expect(await cells.allInnerTexts()).toEqual(["main", "helper-1", "helper-2", "helper-3", "support"]);
+    const tasks = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");
+    expect(await tasks.allInnerTexts()).toEqual(names.map((name) => / (.+)/.exec(name)?.[1] ?? ""));
     expect(await cells.locator("[data-thread]").evaluateAll(colors)).toEqual(threads);
     for (const [index, name] of names.entries()) {
       const row = page.locator("a[data-part]").filter({ has: page.getByText(name, { exact: true }) });

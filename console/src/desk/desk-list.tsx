@@ -3,8 +3,9 @@ import { useEffect, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
-import { fullName, idOf, stateWord } from "../live/session-row.ts";
+import { fullName, idOf, stateWord, taskOf } from "../live/session-row.ts";
 import { ownerOf, placeOf, placeOfPath, sessionPath } from "../paths.ts";
+import { SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
 import { shortTime } from "../ui/time.ts";
@@ -94,7 +95,9 @@ function DeskRow({ line: { row, part, approvalCount }, isOpen, isGone }: DeskRow
       aria-current={isOpen ? "page" : undefined}
     >
       <span className={styles.thread} aria-hidden />
-      <span className={styles.name}>{fullName(client, row)}</span>
+      <span className={styles.name}>
+        <SessionName name={fullName(client, row)} task={taskOf(row)} />
+      </span>
       {approvalCount > 0 ? (
         <span className={styles.alarm}>
           {approvalCount === 1 ? "approve" : `${approvalCount} to approve`}

@@ -3,9 +3,10 @@ import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo } from "react";
 import { Link } from "wouter";
 import { useConnectionState, useGateway } from "../connect/gateway.tsx";
+import { useSessionRow } from "../frame.tsx";
 import type { Desk, DeskState } from "../live/desk.ts";
-import { fullName, kindWord, rowName, stateWord } from "../live/session-row.ts";
-import { placeOf, sessionPath } from "../paths.ts";
+import { fullName, kindWord, rowName, stateWord, taskOf } from "../live/session-row.ts";
+import { placeOf, sessionPath, userParam } from "../paths.ts";
 import { useAnswerKeys } from "../runs/approval-actions.tsx";
 import { ApprovalQuestion } from "../runs/approval-question.tsx";
 import buttons from "../ui/button.module.css";
@@ -13,6 +14,7 @@ import { useKeys } from "../ui/keys.tsx";
 import { Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import type { Selection } from "../ui/selection.tsx";
+import { SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
 import { dollars, fullTime, shortCount, shortTime } from "../ui/time.ts";
@@ -170,6 +172,8 @@ interface TableRowProps {
 
 function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: TableRowProps) {
   const { client } = useGateway();
+  const { spawnedBy } = row;
+  const parent = useSessionRow(spawnedBy === undefined ? null : { key: spawnedBy, ...userParam(row) });
   return (
     <div
       className={styles.row}
@@ -188,13 +192,13 @@ function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: 
       />
       <span className={styles.thread} data-kind={row.kind} aria-hidden />
       <Link href={sessionPath(placeOf(row))} className={styles.name} {...focus}>
-        {fullName(client, row)}
+        <SessionName name={fullName(client, row)} task={taskOf(row)} />
       </Link>
       <span className={styles.parent}>
-        {row.spawnedBy !== undefined && (
+        {spawnedBy !== undefined && (
           <>
             <span className="visually-hidden">spawned by </span>
-            {rowName({ key: row.spawnedBy })}
+            {rowName(parent ?? { key: spawnedBy })}
           </>
         )}
       </span>

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { useMemo, useState } from "react";
 import { Link } from "wouter";
-import { rowName } from "../live/session-row.ts";
+import { rowName, taskOf } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
@@ -51,11 +51,11 @@ export function FamilyTable({
     };
     return {
       sessions: orderMembers(family).map(({ member }) => {
-        const { key, label = "", kind, agentId, parentKey, createdAt, updatedAt } = member;
+        const { key, kind, agentId, parentKey, createdAt, updatedAt } = member;
         const tone = tones.get(key);
         return [
           session(key),
-          text(oneLine(label, 60)),
+          text(taskOf(member)),
           text(parentKey === undefined ? kind : "sub-agent"),
           text(oneLine(agentId, 60)),
           parentKey === undefined ? text("") : session(parentKey),
@@ -92,7 +92,7 @@ export function FamilyTable({
     <div className={styles.page}>
       <SortedTable
         name="Sessions"
-        columns={["Session", "Label", "Kind", "Agent", "Parent", "Created", "Active", "State"]}
+        columns={["Session", "Task", "Kind", "Agent", "Parent", "Created", "Active", "State"]}
         rows={tables.sessions}
       />
       <SortedTable

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import type { SessionPlace } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
-import { oneLine } from "../ui/plain-text.ts";
+import { SessionName } from "../ui/session-head.tsx";
 import { useSteady } from "../ui/steady.tsx";
 import { useNow } from "../ui/use-now.ts";
 import type { Family } from "./family-data.ts";
@@ -260,7 +260,7 @@ const LaneName = memo(function LaneName({
   readonly height: number;
   readonly isOpen: boolean;
 }) {
-  const { name, label, depth, thread, tone, href } = lane;
+  const { name, task, depth, thread, tone, href } = lane;
   return (
     <li style={{ height }} className={styles.arrival}>
       <Link
@@ -269,10 +269,12 @@ const LaneName = memo(function LaneName({
         data-thread={thread}
         aria-current={isOpen ? "page" : undefined}
         style={{ "--depth": depth } as CSSProperties}
-        title={label === undefined ? name : `${name} (${oneLine(label, 60)})`}
+        title={task === "" ? name : `${name}: ${task}`}
       >
         <span className={styles.swatch} aria-hidden />
-        <span className={styles.text}>{name}</span>
+        <span className={styles.text}>
+          <SessionName name={name} task={task} />
+        </span>
         {tone !== null && tone !== "done" && (
           <span className={styles.tone} data-tone={tone}>
             {toneNames[tone].toLowerCase()}

@@ -1,4 +1,4 @@
-import { rowName } from "../live/session-row.ts";
+import { rowName, taskOf } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { previewLine } from "../ui/preview.ts";
@@ -14,7 +14,8 @@ export interface Lane {
   readonly id: string;
   readonly name: string;
   /** What the session that spawned it calls it. */
-  readonly label: string | undefined;
+  /** The task of a helper. */
+  readonly task: string;
   readonly depth: number;
   readonly thread: number;
   readonly from: number;
@@ -164,7 +165,7 @@ function findLanes(
     return {
       id: key,
       name: rowName(member),
-      label: member.label,
+      task: taskOf(member),
       depth,
       thread: threadOf(sessionId),
       from,

@@ -3,13 +3,21 @@ import { oneLine } from "../ui/plain-text.ts";
 
 export type SessionRow = Result<"sessions.list">["sessions"][number];
 
-/** Returns a session's display name: its name or label, otherwise its key without `agent:`. */
+/**
+ * Returns a session's display name: its label or name, otherwise its key without `agent:`. Agents refer to helpers by
+ * their labels, and a helper's name is only the beginning of its task.
+ */
 export function rowName({
   displayName,
   label,
   key,
 }: Pick<SessionRow, "displayName" | "label" | "key">): string {
-  return oneLine(displayName ?? label ?? shortKey(key), 100);
+  return oneLine(label ?? displayName ?? shortKey(key), 100);
+}
+
+/** Returns the task of a helper that is shown under its label, otherwise an empty string. */
+export function taskOf({ displayName, label }: Pick<SessionRow, "displayName" | "label">): string {
+  return label === undefined || displayName === undefined ? "" : oneLine(displayName, 100);
 }
 
 /** Returns the name with its user, for a token that covers several users. Keys and labels are unique only per user. */

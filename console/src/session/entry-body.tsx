@@ -11,6 +11,7 @@ import { Pictures, StoredText } from "./content-blocks.tsx";
 import styles from "./entry-row.module.css";
 import type { ContentParts } from "./rows.ts";
 import { contentParts, controlWord, quotedText } from "./rows.ts";
+import { describeResult, SessionResultLine } from "./session-result.tsx";
 
 type MessageEntry = Extract<TranscriptEntry, { type: "message" }>;
 type AssistantMessage = Extract<MessageEntry["message"], { role: "assistant" }>;
@@ -57,7 +58,13 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
     case "assistant":
       return <AnswerBody message={message} />;
     case "toolResult":
-      return <ToolOutput content={contentParts(message.content)} isError={message.isError === true} />;
+      return (
+        <ToolOutput
+          toolName={message.toolName ?? ""}
+          content={contentParts(message.content)}
+          isError={message.isError === true}
+        />
+      );
     case "bashExecution":
       return (
         <ToolOutput
@@ -171,9 +178,20 @@ function CallArguments({ call }: { readonly call: ToolCall }) {
 }
 
 /** Short results are expanded. Long ones are not mounted until they are expanded. */
-function ToolOutput({ content, isError }: { readonly content: ContentParts; readonly isError: boolean }) {
+function ToolOutput({
+  toolName = "",
+  content,
+  isError,
+}: {
+  readonly toolName?: string;
+  readonly content: ContentParts;
+  readonly isError: boolean;
+}) {
   const { texts, pictures } = content;
-  const first = texts[0]?.text ?? "";
+  const [part] = texts;
+  const first = part?.text ?? "";
+  const described = useMemo(() => describeResult(toolName, first), [toolName, first]);
+  if (part !== undefined && described !== null) return <SessionResultLine result={described} raw={part} />;
   const isShort = texts.length === 1 && first.length <= 2000 && first.split("\n", 9).length <= 8;
   const body = texts.map((part, index) => <StoredText key={index} {...part} />);
   return (

@@ -33,6 +33,16 @@ export function useRoutePlace(): SessionPlace {
   return useMemo(() => ({ key: decodeKey(key), ...userParam({ userId }) }), [key, userId]);
 }
 
+/** A session's name in a list. A helper's task follows its label. */
+export function SessionName({ name, task }: { readonly name: string; readonly task: string }) {
+  return (
+    <>
+      {name}
+      {task !== "" && <span className={styles.task}> {task}</span>}
+    </>
+  );
+}
+
 /** A page about one session: its name, its other views, and content that handles its own scrolling. */
 export function SessionViewPage({
   place,
