@@ -180,6 +180,46 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await table(page).locator("li", { hasText: "note 11" }).getByText("other", { exact: true }).waitFor();
   });
 
+  test("folds finished sub-agents under their parent in the sidebar, and keeps the others visible", async () => {
+    const spawnedBy = "agent:support:parent";
+    const say = async (sessionKey: string, message: string) => {
+      const { runId } = await gateway.call("chat.send", { sessionKey, message, idempotencyKey: message });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    };
+    await say(spawnedBy, "spawn two helpers to water the roses; count the chairs and summarize");
+    const children = async () => (await gateway.call("sessions.list", { spawnedBy })).sessions;
+    const states = async () => (await children()).map(({ state }) => state).sort();
+    await expect.poll(states, { timeout: 60_000 }).toEqual(["done", "done"]);
+    const [failing] = await children();
+    await say(failing?.key ?? "", "fail with status 400");
+    await expect.poll(states).toEqual(["done", "failed"]);
+    const page = await open();
+    const sidebar = page.getByRole("complementary").getByRole("list", { name: "Sessions" });
+    const nested = sidebar.locator("[data-nested]");
+    await sidebar.getByRole("link", { name: new RegExp(`${failing?.displayName}\\s*failed$`) }).waitFor();
+    const fold = sidebar
+      .locator("li", { hasText: "support:parent" })
+      .locator("+ li")
+      .getByRole("button", { name: "1 finished sub-agent", exact: true });
+    expect(await fold.getAttribute("aria-expanded")).toBe("false");
+    expect(await nested.count()).toBe(0);
+    await fold.focus();
+    await page.keyboard.press("Enter");
+    await nested.first().waitFor();
+    expect(await fold.evaluate((button) => document.activeElement === button)).toBe(true);
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.getByText("Unpriced").first().waitFor();
+    expect(await nested.count()).toBe(1);
+    // The session that the page shows stays visible.
+    await nested.first().click();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await fold.click();
+    expect(await fold.getAttribute("aria-expanded")).toBe("false");
+    expect(await nested.getAttribute("aria-current")).toBe("page");
+    await page.getByRole("link", { name: "Usage" }).click();
+    await expect.poll(() => nested.count()).toBe(0);
+  });
+
   test("does not move rows under the pointer", async () => {
     // Only these, because failed sessions of other tests come first.
     const page = await browser.open(gateway, "/sessions?q=note");
@@ -240,10 +280,24 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     expect(lists.failures).toBeLessThan(10);
     expect(await rows.count()).toBeLessThan(100);
   });
+
+  test("folds 10,000 sub-agents into one row, and mounts only those in view when it is opened", async () => {
+    const page = await open();
+    await answerListsWith(page, 10_000, { spawnedBy: "agent:main:many-0" });
+    await page.reload();
+    const sidebar = page.getByRole("complementary").getByRole("list", { name: "Sessions" });
+    const fold = sidebar.getByRole("button", { name: "9,999 finished sub-agents" });
+    await fold.click();
+    const nested = sidebar.locator("[data-nested]");
+    await nested.filter({ hasText: "many 1" }).first().waitFor();
+    expect(await nested.count()).toBeLessThan(100);
+    await fold.click();
+    await expect.poll(() => nested.count()).toBe(0);
+  });
 });
 
 /** Answers the console's session lists with this many sessions. Other calls and events go to the gateway. */
-async function answerListsWith(page: Page, total: number) {
+async function answerListsWith(page: Page, total: number, fields: object = {}) {
   const lists = { isFailing: false, failures: 0 };
   await page.routeWebSocket(/./, (socket) => {
     const server = socket.connectToServer();
@@ -268,6 +322,7 @@ async function answerListsWith(page: Page, total: number) {
         channel: "unknown",
         state: "done",
         updatedAt: 1_000_000 - from - index,
+        ...fields,
       }));
       const more = to < total ? { nextCursor: String(to) } : {};
       reply({ ok: true, payload: { count: sessions.length, sessions, total, ...more } });

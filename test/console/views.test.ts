@@ -333,6 +333,38 @@ describe.skipIf(browser === null)("access in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("the access matrix", () => {
+  test("folds finished sub-agents under their parent, and shows one that a link names", async () => {
+    const page = await open("/access");
+    const matrix = page.getByRole("table", { name: "Which sessions can see which others" });
+    const columns = matrix.getByRole("columnheader");
+    const fold = matrix.getByRole("button", { name: "3 finished sub-agents" });
+    const helper = "helper-3";
+    await fold.waitFor();
+    const folded = await columns.allInnerTexts();
+    expect(folded).toContain("main");
+    expect(folded).not.toContain(helper);
+    await fold.press("Enter");
+    await expect.poll(() => columns.count()).toBe(folded.length + 3);
+    // Rows and columns have the same order, in which the sub-agents follow their parent.
+    const names = await columns.allInnerTexts();
+    const rows = await matrix.locator("tbody th").allInnerTexts();
+    expect(rows.filter((name) => !/finished/.test(name))).toEqual(names);
+    expect(rows.indexOf("3 finished sub-agents")).toBe(rows.indexOf("main") + 1);
+    expect(names.indexOf(helper)).toBeGreaterThan(names.indexOf("main"));
+    await page.getByRole("button", { name: new RegExp(`^${helper} may .* main$`) }).press("Enter");
+    await page.getByRole("complementary", { name: "Rules" }).getByText("allowed").first().waitFor();
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.goBack();
+    await expect.poll(() => fold.getAttribute("aria-expanded")).toBe("true");
+    await page.reload();
+    await expect.poll(() => fold.getAttribute("aria-expanded")).toBe("false");
+    const cell = page.getByRole("button", { name: new RegExp(`^${helper} may .* main$`) });
+    await expect.poll(() => cell.getAttribute("aria-pressed")).toBe("true");
+    expect(await columns.count()).toBe(folded.length + 1);
+  });
+});
+
 describe.skipIf(browser === null)("the family in the console", () => {
   test("has the same sessions as lanes, as a graph and as tables, and leads to their entries", async () => {
     const { nodes, edges } = await gateway.call("sessions.family", { key: main });
@@ -365,6 +397,7 @@ describe.skipIf(browser === null)("the family in the console", () => {
     const tasks = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");
     expect(await tasks.allInnerTexts()).toEqual(names.map((name) => / (.+)/.exec(name)?.[1] ?? ""));
     expect(await cells.locator("[data-thread]").evaluateAll(colors)).toEqual(threads);
+    await page.getByRole("button", { name: "3 finished sub-agents" }).click();
     for (const [index, name] of names.entries()) {
       const row = page.locator("a[data-part]").filter({ has: page.getByText(name, { exact: true }) });
       expect(await row.getAttribute("data-thread")).toBe(threads[index]);

@@ -1,7 +1,14 @@
 import type { KeyboardEvent } from "react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Result } from "skein/client";
+import { FinishedFold } from "../desk/desk-list.tsx";
+import { useDesk } from "../frame.tsx";
+import { isFinished } from "../live/desk.ts";
+import { findHosts, foldNested, nest } from "../live/finished-children.ts";
 import { useSessionNames } from "../live/session-names.ts";
+import { idOf } from "../live/session-row.ts";
+import { userParam } from "../paths.ts";
+import { useOpenFolds } from "../ui/foldable.tsx";
 import { threadOf } from "../ui/theme.ts";
 import styles from "./access-matrix.module.css";
 
@@ -27,11 +34,16 @@ interface Place {
   readonly column: number;
 }
 
+interface Pair {
+  readonly from: string;
+  readonly to: string;
+}
+
 interface AccessMatrixProps {
   readonly matrix: Result<"access.matrix">;
   readonly userId: string | null;
-  readonly shown: { readonly from: string; readonly to: string } | null;
-  readonly onOpen: (pair: { readonly from: string; readonly to: string }) => void;
+  readonly shown: Pair | null;
+  readonly onOpen: (pair: Pair) => void;
 }
 
 const moves: Readonly<Record<string, readonly [down: number, right: number]>> = {
@@ -45,37 +57,64 @@ const moves: Readonly<Record<string, readonly [down: number, right: number]>> = 
   PageDown: [Infinity, 0],
 };
 
+/** The matrix's sessions, with finished sub-agents folded under their parents, except the sessions of the pair. */
+function useMatrixLines({ matrix: { sessions }, userId, shown }: Omit<AccessMatrixProps, "onOpen">) {
+  const { desk } = useDesk();
+  const [opened, toggle] = useOpenFolds("matrix");
+  // A session that finishes later stays in its position.
+  const items = useMemo(() => {
+    const found = sessions.map(({ key }) => desk.rowOf({ key, ...userParam({ userId }) }));
+    const hosts = findHosts(
+      found.filter((row) => row !== null),
+      (row) => isFinished(row),
+    );
+    const all = sessions.map((session, index) => {
+      const row = found[index] ?? null;
+      const id = row === null ? session.key : idOf(row);
+      return { kind: "session" as const, id, host: hosts.get(id) ?? null, session, index };
+    });
+    return nest(all);
+  }, [sessions, desk, userId]);
+  const pair = items.filter(({ session: { key } }) => key === shown?.from || key === shown?.to);
+  const lines = foldNested(items, opened, new Set(pair.map(({ id }) => id)));
+  return { lines, toggle, visible: lines.filter((line) => line.kind === "session") };
+}
+
 /**
  * Requesters are rows, and targets are columns. Each cell has four strands, one for each action. A missing strand is
  * shown as a dot.
  */
-export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onOpen }: AccessMatrixProps) {
+export function AccessMatrix({ onOpen, ...props }: AccessMatrixProps) {
+  const {
+    matrix: { allowed },
+    userId,
+    shown,
+  } = props;
   const names = useSessionNames();
+  const { lines, visible, toggle } = useMatrixLines(props);
   const table = useRef<HTMLTableElement>(null);
-  const [focused, setFocused] = useState<Place>(() => placeOf(sessions, shown));
-  const [pointed, setPointed] = useState<Place | null>(null);
-  const at = pointed ?? focused;
-  const nameOf = (index: number) => {
-    const session = sessions[index];
+  const [focusedPair, setFocusedPair] = useState(shown);
+  const [pointedPair, setPointedPair] = useState<Pair | null>(null);
+  const focused = placeOf(visible, focusedPair);
+  const at = placeOf(visible, pointedPair ?? focusedPair);
+  const nameOf = (place: number) => {
+    const session = visible[place]?.session;
     return session === undefined ? "" : names.nameOf({ ...session, userId: userId ?? undefined });
   };
+  const allowedAt = (row: number, column: number) =>
+    allowed[visible[row]?.index ?? -1]?.[visible[column]?.index ?? -1] ?? [];
   const sentence = (row: number, column: number) => {
     if (row === column) return `${nameOf(row)} itself`;
-    const words = (allowed[row]?.[column] ?? []).map((action) => actionWords[action]);
+    const words = allowedAt(row, column).map((action) => actionWords[action]);
     return words.length === 0
       ? `${nameOf(row)} may not see ${nameOf(column)}`
       : `${nameOf(row)} may ${joinWords(words)} ${nameOf(column)}`;
-  };
-  const open = (row: number, column: number) => {
-    const from = sessions[row]?.key;
-    const to = sessions[column]?.key;
-    if (from !== undefined && to !== undefined) onOpen({ from, to });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const move = moves[event.key];
     if (move === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const clamp = (value: number) => Math.max(0, Math.min(sessions.length - 1, value));
+    const clamp = (value: number) => Math.max(0, Math.min(visible.length - 1, value));
     const [row, column] = [clamp(focused.row + move[0]), clamp(focused.column + move[1])];
     table.current?.querySelector<HTMLElement>(`[data-place="${row} ${column}"]`)?.focus();
   };
@@ -90,14 +129,14 @@ export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onO
           className={styles.matrix}
           aria-label="Which sessions can see which others"
           onKeyDown={onKeyDown}
-          onPointerLeave={() => setPointed(null)}
+          onPointerLeave={() => setPointedPair(null)}
         >
           <thead>
             <tr>
               <td className={styles.corner}>
                 <span>asks for →</span>
               </td>
-              {sessions.map((session, column) => (
+              {visible.map(({ session }, column) => (
                 <th
                   key={session.key}
                   scope="col"
@@ -111,26 +150,45 @@ export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onO
             </tr>
           </thead>
           <tbody>
-            {sessions.map((session, row) => (
-              <tr key={session.key} data-thread={threadOf(session.sessionId)}>
-                <th scope="row" data-at={row === at.row || undefined} title={session.key}>
-                  <span>{nameOf(row)}</span>
-                </th>
-                {sessions.map((target, column) => (
-                  <Cell
-                    key={target.key}
-                    place={{ row, column }}
-                    label={sentence(row, column)}
-                    allowed={allowed[row]?.[column] ?? []}
-                    isFocusable={row === focused.row && column === focused.column}
-                    isShown={shown?.from === session.key && shown.to === target.key}
-                    onFocus={setFocused}
-                    onPoint={setPointed}
-                    onOpen={open}
-                  />
-                ))}
-              </tr>
-            ))}
+            {lines.map((line) => {
+              if (line.kind === "fold")
+                return (
+                  <tr key={line.id}>
+                    <th scope="row" className={styles.fold}>
+                      <FinishedFold fold={line} onToggle={toggle} />
+                    </th>
+                    <td colSpan={visible.length} />
+                  </tr>
+                );
+              const { session } = line;
+              const row = visible.indexOf(line);
+              return (
+                <tr key={session.key} data-thread={threadOf(session.sessionId)}>
+                  <th
+                    scope="row"
+                    data-at={row === at.row || undefined}
+                    data-nested={line.host !== null || undefined}
+                    title={session.key}
+                  >
+                    <span>{nameOf(row)}</span>
+                  </th>
+                  {visible.map(({ session: target }, column) => (
+                    <Cell
+                      key={target.key}
+                      place={{ row, column }}
+                      pair={{ from: session.key, to: target.key }}
+                      label={sentence(row, column)}
+                      allowed={allowedAt(row, column)}
+                      isFocusable={row === focused.row && column === focused.column}
+                      isShown={shown?.from === session.key && shown.to === target.key}
+                      onFocus={setFocusedPair}
+                      onPoint={setPointedPair}
+                      onOpen={onOpen}
+                    />
+                  ))}
+                </tr>
+              );
+            })}
           </tbody>
         </table>
       </div>
@@ -139,14 +197,18 @@ export function AccessMatrix({ matrix: { sessions, allowed }, userId, shown, onO
 }
 
 /** Returns the position of a pair, or of the first two sessions if the pair is not in the matrix. */
-function placeOf(sessions: Result<"access.matrix">["sessions"], pair: AccessMatrixProps["shown"]): Place {
-  const row = sessions.findIndex(({ key }) => key === pair?.from);
-  const column = sessions.findIndex(({ key }) => key === pair?.to);
-  return row < 0 || column < 0 ? { row: 0, column: Math.min(1, sessions.length - 1) } : { row, column };
+function placeOf(
+  lines: readonly { readonly session: { readonly key: string } }[],
+  pair: AccessMatrixProps["shown"],
+): Place {
+  const row = lines.findIndex(({ session }) => session.key === pair?.from);
+  const column = lines.findIndex(({ session }) => session.key === pair?.to);
+  return row < 0 || column < 0 ? { row: 0, column: Math.min(1, lines.length - 1) } : { row, column };
 }
 
 function Cell({
-  place,
+  place: { row, column },
+  pair,
   label,
   allowed,
   isFocusable,
@@ -156,15 +218,15 @@ function Cell({
   onOpen,
 }: {
   readonly place: Place;
+  readonly pair: Pair;
   readonly label: string;
   readonly allowed: readonly AccessAction[];
   readonly isFocusable: boolean;
   readonly isShown: boolean;
-  readonly onFocus: (place: Place) => void;
-  readonly onPoint: (place: Place) => void;
-  readonly onOpen: (row: number, column: number) => void;
+  readonly onFocus: (pair: Pair) => void;
+  readonly onPoint: (pair: Pair) => void;
+  readonly onOpen: (pair: Pair) => void;
 }) {
-  const { row, column } = place;
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (isShown) button.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -181,9 +243,9 @@ function Cell({
         aria-label={label}
         aria-pressed={isShown}
         tabIndex={isFocusable ? 0 : -1}
-        onFocus={() => onFocus(place)}
-        onPointerEnter={() => onPoint(place)}
-        onClick={() => onOpen(row, column)}
+        onFocus={() => onFocus(pair)}
+        onPointerEnter={() => onPoint(pair)}
+        onClick={() => onOpen(pair)}
       />
     </td>
   );

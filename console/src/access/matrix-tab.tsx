@@ -4,7 +4,9 @@ import { useLocation } from "wouter";
 import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
-import { rowName } from "../live/session-row.ts";
+import { isFinished } from "../live/desk.ts";
+import { findHosts } from "../live/finished-children.ts";
+import { idOf, rowName } from "../live/session-row.ts";
 import { accessPath, ownerOf, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd } from "../ui/keys.tsx";
@@ -13,6 +15,8 @@ import { AccessMatrix, MatrixLegend } from "./access-matrix.tsx";
 import styles from "./matrix-tab.module.css";
 import { RuleTrace } from "./rule-trace.tsx";
 
+const fewSessions = 24;
+/** The largest matrix that the gateway returns. */
 const maxSessions = 64;
 
 interface MatrixTabProps {
@@ -20,7 +24,7 @@ interface MatrixTabProps {
   readonly to: string | null;
   readonly userId: string | null;
   readonly action: string | null;
-  /** Shows the 64 most recent sessions instead of the gateway's selection of 24. */
+  /** Shows the 64 most recent sessions instead of 24. */
   readonly isWide: boolean;
 }
 
@@ -30,11 +34,12 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
   useRefresh(["access.matrix"], ({ event }) =>
     /^session\.(?:created|deleted|restored|archived)$/.test(event),
   );
-  const keys = useRecentKeys(isWide, userId);
+  const { status } = useDesk();
+  const keys = useRecentKeys(isWide ? maxSessions : fewSessions, userId);
   const recent = useCall(
     "access.matrix",
     { ...user, ...(keys === null ? {} : { keys }) },
-    { keepsPrevious: true },
+    { keepsPrevious: true, isEnabled: status !== "loading" },
   );
   // The pair in the URL might not be among the most recent sessions.
   const listed = recent.data?.sessions.map(({ key }) => key) ?? [];
@@ -88,21 +93,25 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
   );
 }
 
-/** Read only once, because a matrix whose rows moved with every message would be unreadable. */
-function useRecentKeys(isWide: boolean, userId: string | null): string[] | null {
+/**
+ * The most recent sessions, and their finished sub-agents, which do not count because they are folded. Read again only
+ * when the number of sessions changes, because a matrix whose rows moved with every message would be unreadable.
+ */
+function useRecentKeys(count: number, userId: string | null): string[] | null {
   const { client } = useGateway();
   const { rows, status } = useDesk();
-  const [taken, setTaken] = useState<{ readonly userId: string | null; readonly keys: string[] } | null>(
-    null,
-  );
-  if (!isWide || status !== "ready") return null;
-  if (taken !== null && taken.userId === userId) return taken.keys;
-  const keys = rows
-    .filter((row) => ownerOf(client, row) === ownerOf(client, { userId: userId ?? undefined }))
-    .slice(0, maxSessions)
-    .map(({ key }) => key);
+  const [taken, setTaken] = useState<{ readonly of: string; readonly keys: string[] } | null>(null);
+  if (status !== "ready") return null;
+  const of = [count, rows.length, userId].join("\n");
+  if (taken?.of === of) return taken.keys;
+  const owner = ownerOf(client, { userId });
+  const own = rows.filter((row) => ownerOf(client, row) === owner);
+  const hosts = findHosts(own, (row) => isFinished(row));
+  const next = own.filter((row) => !hosts.has(idOf(row)))[count];
+  const listed = own.slice(0, next === undefined ? maxSessions : Math.min(maxSessions, own.indexOf(next)));
+  const keys = listed.map(({ key }) => key);
   if (keys.length === 0) return null;
-  setTaken({ userId, keys });
+  setTaken({ of, keys });
   return keys;
 }
 

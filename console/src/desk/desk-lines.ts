@@ -1,6 +1,8 @@
 import { useMemo } from "react";
 import type { Approval, DeskPart } from "../live/desk.ts";
-import { partOf } from "../live/desk.ts";
+import { isFinished, partOf } from "../live/desk.ts";
+import type { Fold } from "../live/finished-children.ts";
+import { findHosts, foldNested, nest } from "../live/finished-children.ts";
 import type { SessionRow } from "../live/session-row.ts";
 import { idOf } from "../live/session-row.ts";
 import { placeOf } from "../paths.ts";
@@ -13,6 +15,8 @@ export type RowLine = {
   readonly kind: "row";
   readonly id: string;
   readonly part: DeskPart;
+  /** The row under which it is nested. */
+  readonly host: string | null;
   readonly row: SessionRow;
   readonly approvalCount: number;
 };
@@ -20,6 +24,7 @@ type ApprovalLine = {
   readonly kind: "approval";
   readonly id: string;
   readonly part: DeskPart;
+  readonly host: null;
   readonly approval: Approval;
 };
 type HeadLine = {
@@ -29,11 +34,19 @@ type HeadLine = {
   readonly name: string;
   readonly count: number;
 };
-export type Line = HeadLine | RowLine | ApprovalLine;
+export type Line = HeadLine | RowLine | ApprovalLine | Fold;
 
 export interface DeskView {
   readonly lines: readonly Line[];
   readonly steady: Steady<unknown>;
+}
+
+interface DeskLinesOptions {
+  readonly hasApprovals?: boolean;
+  /** Nests finished sub-agents under their parents. Their folds are closed, except these. */
+  readonly openFolds?: ReadonlySet<string>;
+  /** A row that stays visible in a closed fold. */
+  readonly openId?: string | null;
 }
 
 /**
@@ -43,55 +56,85 @@ export interface DeskView {
 export function useDeskLines(
   rows: readonly SessionRow[],
   approvals: readonly Approval[],
-  { hasApprovals = false }: { readonly hasApprovals?: boolean } = {},
+  { hasApprovals = false, openFolds, openId = null }: DeskLinesOptions = {},
 ): DeskView {
+  const isNested = openFolds !== undefined;
   const steady = useSteady(
-    useMemo(() => toLines(rows, approvals, hasApprovals), [rows, approvals, hasApprovals]),
+    useMemo(
+      () => toLines(rows, approvals, hasApprovals, isNested),
+      [rows, approvals, hasApprovals, isNested],
+    ),
     inPart,
   );
-  const lines = useMemo(() => withHeads(steady.items), [steady.items]);
-  return { lines, steady };
+  const lines = useMemo(
+    () => withHeads(steady.items, openFolds ?? new Set(), new Set(openId === null ? [] : [openId])),
+    [steady.items, openFolds, openId],
+  );
+  // Nested rows do not move the others, because they are inside a fold.
+  const fresh = useMemo(() => steady.fresh.filter(({ host }) => host === null), [steady.fresh]);
+  return { lines, steady: { ...steady, fresh } };
 }
 
 function toLines(
   rows: readonly SessionRow[],
   approvals: readonly Approval[],
   hasApprovals: boolean,
+  isNested: boolean,
 ): readonly (RowLine | ApprovalLine)[] {
   const asked = Map.groupBy(approvals, (approval) => idOf(placeOf(approval)));
   const waiting = new Set(asked.keys());
+  const hosts = isNested ? findHosts(rows, (row) => isFinished(row, waiting)) : new Map<string, string>();
   const parts = Map.groupBy(rows, (row) => partOf(row, waiting));
-  return (["needs-you", "working", "done"] as const).flatMap((part) =>
+  const lines = (["needs-you", "working", "done"] as const).flatMap((part) =>
     // Failed sessions come first in their group.
     (parts.get(part) ?? [])
       .toSorted((a, b) => failed(b) - failed(a))
       .flatMap((row): (RowLine | ApprovalLine)[] => {
         const id = idOf(row);
         const open = asked.get(id) ?? [];
-        const line: RowLine = { kind: "row", id, part, row, approvalCount: open.length };
+        const host = hosts.get(id) ?? null;
+        const line: RowLine = { kind: "row", id, part, host, row, approvalCount: open.length };
         if (!hasApprovals) return [line];
         return [
           line,
           ...open.map(
-            (approval): ApprovalLine => ({ kind: "approval", id: approval.approvalId, part, approval }),
+            (approval): ApprovalLine => ({
+              kind: "approval",
+              id: approval.approvalId,
+              part,
+              host: null,
+              approval,
+            }),
           ),
         ];
       }),
   );
+  return nest(lines);
 }
 
 function failed({ state }: SessionRow): number {
   return state === "failed" ? 1 : 0;
 }
 
-function inPart<T extends RowLine | ApprovalLine>(now: T, { part }: T): T {
-  return { ...now, part };
+/** A row that changes keeps its group and its nesting while it is held. */
+function inPart<T extends RowLine | ApprovalLine>(now: T, { part, host }: T): T {
+  return { ...now, part, host };
 }
 
-function withHeads(items: readonly (RowLine | ApprovalLine)[]): readonly Line[] {
-  const parts = Map.groupBy(items, ({ part }) => part);
+function withHeads(
+  items: readonly (RowLine | ApprovalLine)[],
+  openFolds: ReadonlySet<string>,
+  kept: ReadonlySet<string>,
+): readonly Line[] {
+  // A nested row belongs to the group of its host.
+  let part: DeskPart = "done";
+  const parts = Map.groupBy(items, (item) => {
+    if (item.host === null) part = item.part;
+    return part;
+  });
   return [...parts].flatMap(([part, members]): Line[] => {
-    const count = members.filter(({ kind }) => kind === "row").length;
-    return [{ kind: "head", id: part, part, name: partNames[part], count }, ...members];
+    const count = members.filter(({ kind, host }) => kind === "row" && host === null).length;
+    const head: HeadLine = { kind: "head", id: part, part, name: partNames[part], count };
+    return [head, ...foldNested<RowLine | ApprovalLine>(members, openFolds, kept)];
   });
 }

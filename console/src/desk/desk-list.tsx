@@ -1,10 +1,13 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
+import { ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
+import type { Fold } from "../live/finished-children.ts";
 import { fullName, idOf, stateWord, taskOf } from "../live/session-row.ts";
 import { ownerOf, placeOf, placeOfPath, sessionPath } from "../paths.ts";
+import { useOpenFolds } from "../ui/foldable.tsx";
 import { SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
@@ -13,11 +16,12 @@ import type { RowLine } from "./desk-lines.ts";
 import { useDeskLines } from "./desk-lines.ts";
 import styles from "./desk-list.module.css";
 
-/** The list of sessions at the side of every page. */
+/** The list of sessions at the side of every page. Finished sub-agents are folded under their parents. */
 export function DeskList() {
   const { rows, approvals, status, error, hasMore, desk } = useDesk();
-  const { lines, steady } = useDeskLines(rows, approvals);
   const openId = useOpenId();
+  const [openFolds, toggleFold] = useOpenFolds("sidebar");
+  const { lines, steady } = useDeskLines(rows, approvals, { openFolds, openId });
   const scroller = useRef<HTMLDivElement>(null);
   const list = useVirtualizer({
     count: lines.length,
@@ -27,7 +31,9 @@ export function DeskList() {
     overscan: 12,
   });
   const items = list.getVirtualItems();
-  useLoadMore(hasMore && error === null, items.at(-1)?.index, lines.length, () => void desk.loadMore());
+  useLoadMore(hasMore && error === null, items.at(-1)?.index, lines.length, rows.length, () =>
+    desk.loadMore(),
+  );
   if (status === "failed") return <p className={styles.notice}>{error}</p>;
   return (
     <div className={styles.desk} {...steady.hold}>
@@ -45,6 +51,8 @@ export function DeskList() {
                   </h2>
                 ) : line.kind === "row" ? (
                   <DeskRow line={line} isOpen={line.id === openId} isGone={steady.isGone(line.id)} />
+                ) : line.kind === "fold" ? (
+                  <FinishedFold fold={line} onToggle={toggleFold} />
                 ) : null}
               </li>
             );
@@ -55,17 +63,38 @@ export function DeskList() {
   );
 }
 
-/** Reads the next page when the end of the rows is near. After a failure, waits until the rows are read again. */
+/** The finished sub-agents of a session in one row, which shows and hides them. */
+export function FinishedFold({
+  fold: { host, count, isOpen },
+  onToggle,
+}: {
+  readonly fold: Fold;
+  readonly onToggle: (host: string) => void;
+}) {
+  const Chevron = isOpen ? ChevronDown : ChevronRight;
+  return (
+    <button type="button" className={styles.fold} aria-expanded={isOpen} onClick={() => onToggle(host)}>
+      <Chevron size={13} aria-hidden /> {count.toLocaleString("en")} finished{" "}
+      {count === 1 ? "sub-agent" : "sub-agents"}
+    </button>
+  );
+}
+
+/**
+ * Reads the next page when the end of the lines is near. After a failure, waits until the rows are read again. Rows that
+ * are folded do not move the end.
+ */
 export function useLoadMore(
   isWanted: boolean,
   last: number | undefined,
-  count: number,
-  loadMore: () => void,
+  lineCount: number,
+  rowCount: number,
+  loadMore: () => Promise<void>,
 ): void {
-  const isNear = isWanted && last !== undefined && last >= count - 20;
+  const isNear = isWanted && last !== undefined && last >= lineCount - 20;
   useEffect(() => {
-    if (isNear) loadMore();
-  }, [isNear, count]);
+    if (isNear) void loadMore();
+  }, [isNear, lineCount, rowCount]);
 }
 
 /** The session that the page shows. */
@@ -83,7 +112,7 @@ interface DeskRowProps {
   readonly isGone: boolean;
 }
 
-function DeskRow({ line: { row, part, approvalCount }, isOpen, isGone }: DeskRowProps) {
+function DeskRow({ line: { row, part, host, approvalCount }, isOpen, isGone }: DeskRowProps) {
   const { client } = useGateway();
   return (
     <Link
@@ -91,6 +120,7 @@ function DeskRow({ line: { row, part, approvalCount }, isOpen, isGone }: DeskRow
       className={styles.row}
       data-thread={threadOf(row.sessionId)}
       data-part={part}
+      data-nested={host !== null || undefined}
       data-gone={isGone || undefined}
       aria-current={isOpen ? "page" : undefined}
     >

@@ -55,7 +55,8 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
     },
   });
   const items = list.getVirtualItems();
-  useLoadMore(hasMore && error === null, list.range?.endIndex, lines.length, () => void desk.loadMore());
+  const last = list.range?.endIndex;
+  useLoadMore(hasMore && error === null, last, lines.length, state.rows.length, () => desk.loadMore());
   const at = indexOf(roving.stop);
   const current = lines[at];
   // A session's questions follow its row.

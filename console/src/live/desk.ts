@@ -272,3 +272,10 @@ export function partOf(row: SessionRow, waiting: ReadonlySet<string>): DeskPart 
   if (waiting.has(idOf(row)) || row.state === "needs_you") return "needs-you";
   return row.state === "working" ? "working" : "done";
 }
+
+const none: ReadonlySet<string> = new Set();
+
+/** Whether a session needs no attention. */
+export function isFinished(row: SessionRow, waiting = none): boolean {
+  return partOf(row, waiting) === "done" && row.state !== "failed";
+}

@@ -28,6 +28,18 @@ export function useOpened(name: string): [number, (step: number) => void] {
   return [steps.get(name) ?? 0, open];
 }
 
+/** The opened folds of a list that decides itself which rows to mount, and a way to open or close one. */
+export function useOpenFolds(scope: string): [ReadonlySet<string>, (id: string) => void] {
+  const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(kept.get(scope)?.keys()));
+  const toggle = (id: string) => {
+    const next = new Set(opened);
+    if (!next.delete(id)) next.add(id);
+    kept.set(scope, new Map([...next].map((each) => [each, 1])));
+    setOpened(next);
+  };
+  return [opened, toggle];
+}
+
 interface FoldableProps {
   readonly title: ReactNode;
   /** The part's name in its {@link FoldScope}. */
