@@ -93,7 +93,7 @@ export const UsageSchema = s.object({
 });
 export interface Usage extends s.Static<typeof UsageSchema> {}
 
-const ProvenanceSchema = s.object({
+export const ProvenanceSchema = s.object({
   /** `external_user | inter_session | internal_system`. Later versions might add values. */
   kind: s.string(),
   sourceSessionKey: s.optional(s.string()),

@@ -1,3 +1,4 @@
+import { ProvenanceSchema } from "../core/messages.ts";
 import * as s from "../core/schema.ts";
 import {
   agentId,
@@ -33,6 +34,8 @@ const PendingSchema = s.array(
     isPartial: s.optional(s.boolean()),
     timestamp: s.number(),
     state: s.string(),
+    /** The source of the input, as in messages. */
+    provenance: s.optional(ProvenanceSchema),
   }),
 );
 

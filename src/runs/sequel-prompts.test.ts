@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { childRun, replySequel } from "../../test/support/sequels.ts";
 import { fenceUntrusted, inLine } from "../core/text.ts";
 import type { Outcome } from "./contract.ts";
-import { childAnnouncement, replyAnnouncement } from "./sequel-prompts.ts";
+import { childAnnouncement, readAnnouncement, replyAnnouncement } from "./sequel-prompts.ts";
 
 const ended = 5_000;
 const announced = (outcome: Outcome, sequel: Parameters<typeof childRun>[0] = {}) => {
@@ -39,6 +39,14 @@ describe("announcements to a parent", () => {
     expect(announced(outcome)).toContain("\n```\n(no output)\n```\n");
     const partial = announced({ ...outcome, reply: "half an answer" });
     expect(partial).toMatch(/\nPartial result, .*\(untrusted\).*\n```\nhalf an answer\n```\n/);
+  });
+
+  test("are read back as the label and the reply, whatever the reply quotes", () => {
+    const reply = announced({ state: "ok", reply: "inner" }, { label: "fake" });
+    const text = announced({ state: "ok", reply }, { label: 'a "b" (label: "c")' });
+    expect(readAnnouncement(text)).toEqual({ label: 'a "b" (label: "c")', reply });
+    expect(readAnnouncement(announced({ state: "ok", reply }))).toEqual({ label: "", reply });
+    expect(readAnnouncement("no quote")).toBe(null);
   });
 
   test("[FAM37] an unknown price is omitted, and a long result is shortened with a notice", () => {

@@ -62,6 +62,22 @@ export function exchangeAnnouncement(exchange: Omit<PingPongSequel, "type" | "tu
   ].join("\n");
 }
 
+const firstFence = /^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/m;
+const labelInHeader = /^A session that you spawned has ended: \S+ \(label: "(?<label>(?:[^"\\]|\\["\\])*)"\)$/m;
+
+/**
+ * Returns the parts of an announcement that people want to see: the label of the session that ended, if it has one, and
+ * the first quoted reply. Returns `null` if the text quotes nothing.
+ */
+export function readAnnouncement(text: string): { readonly label: string; readonly reply: string } | null {
+  const { index = 0, groups } = firstFence.exec(text) ?? {};
+  if (groups?.quoted === undefined) return null;
+  // The quoted text could contain a header, too.
+  const header = text.slice(0, index);
+  const label = labelInHeader.exec(header)?.groups?.label ?? "";
+  return { label: label.replace(/\\(.)/g, "$1"), reply: isSilentReply(groups.quoted) ? noReply : groups.quoted };
+}
+
 function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
   const place =
     deliverTo === undefined

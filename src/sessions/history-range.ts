@@ -237,7 +237,7 @@ export function pendingMessages(
 ): { readonly messages: HistoryPayload["pending"]; readonly cut: boolean } {
   const messages: HistoryPayload["pending"] = [];
   let [bytes, cut] = [0, false];
-  for (const { runId, message, createdAt, state } of runs) {
+  for (const { runId, message, createdAt, state, provenance } of runs) {
     const { role } = message;
     const shown = shownContent(role, "content" in message ? message.content : "", viewAs);
     const hasRoom = bytes + shown.bytes <= maxBytes;
@@ -246,7 +246,8 @@ export function pendingMessages(
     const isCut = shown.cut || !hasRoom;
     cut ||= isCut;
     const partial = isCut || shown.isMasked ? { isPartial: true } : {};
-    messages.push({ runId, role, content, ...partial, timestamp: createdAt, state });
+    const source = present({ provenance: provenance && viewAs(provenance) });
+    messages.push({ runId, role, content, ...partial, timestamp: createdAt, state, ...source });
   }
   return { messages, cut };
 }

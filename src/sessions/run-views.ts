@@ -4,7 +4,7 @@ import { cutText, shortenText } from "../core/text.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
-import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
+import { readAnnouncement } from "../runs/sequel-prompts.ts";
 
 const longestPreview = 200;
 
@@ -36,11 +36,8 @@ function writtenInput(run: Run): string {
   if (sequel?.type === "child") return sequel.task;
   const text = inputText(run);
   if (run.kind !== "announce") return text;
-  const result = fencedText.exec(text)?.groups?.fenced ?? text;
-  return isSilentReply(result) ? noReply : result;
+  return readAnnouncement(text)?.reply ?? text;
 }
-
-const fencedText = /^(?<fence>`{3,}|~{3,})\n(?<fenced>[\s\S]*?)\n\k<fence>$/m;
 
 export function runRow(
   run: Run,

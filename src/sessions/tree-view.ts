@@ -8,7 +8,7 @@ import { atOnce } from "../core/slices.ts";
 import { cutText, shortenText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
-import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
+import { isSilentReply, noReply, readAnnouncement } from "../runs/sequel-prompts.ts";
 import { sessionKeyOf } from "./history.ts";
 
 /** The cost of a row, in bytes read. */
@@ -138,13 +138,26 @@ function messageText(message: Message, most: number): string {
       const text = contentText(message.content, most);
       return isSilentReply(text) ? noReply : text;
     }
-    case "user":
+    case "user": {
+      const { deliveryId = "", sourceSessionKey = "" } = message.provenance ?? {};
+      const announced = deliveryId.startsWith("announce:")
+        ? readAnnouncement(firstText(message.content))
+        : null;
+      if (announced === null) return contentText(message.content, most);
+      return `${announced.label || sourceSessionKey}: ${cutText(announced.reply, 4 * most)}`;
+    }
     case "custom":
     case "system":
       return contentText(message.content, most);
     default:
       return "";
   }
+}
+
+function firstText(content: Content): string {
+  if (typeof content === "string") return content;
+  const [block] = content;
+  return block?.type === "text" ? block.text : "";
 }
 
 /** Joins the blocks. Each block is truncated first, because a tool result can be megabytes long. */

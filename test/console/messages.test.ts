@@ -462,6 +462,39 @@ describe.skipIf(browser === null)("the composer of the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("the result of a helper in the console", () => {
+  test("has the helper's name in the queue, in the transcript and in the tree, and cannot be edited", async () => {
+    const before = model.count;
+    const sessionKey = keyOf("parent");
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "go",
+      idempotencyKey: "parent",
+    });
+    (await model.request(before)).callTool("sessions_spawn", { task: "look around", label: "scout" });
+    const requests = [await model.request(before + 1), await model.request(before + 2)];
+    const helper = requests.find(({ lastUserText }) => lastUserText.includes("look around"));
+    const parent = requests.find((request) => request !== helper);
+    const page = await open("parent");
+    await rowWith(page, "Started scout").getByRole("link", { name: "scout" }).waitFor();
+    helper?.finish("Nothing **here**.");
+    const queued = page.getByRole("list", { name: "Queued messages" }).getByRole("listitem");
+    await queued.getByText("Result of scout: Nothing here.").waitFor();
+    expect(await queued.getByRole("button").evaluateAll((all) => all.map((each) => each.ariaLabel))).toEqual([
+      "Cancel the queued message",
+    ]);
+    parent?.finish("It is on its way.");
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    (await model.request(before + 3)).finish("The scout is back.");
+    await rowWith(page, "The scout is back.").waitFor();
+    const row = rowWith(page, "Nothing here.");
+    await row.getByRole("link", { name: "scout" }).waitFor();
+    expect(await row.innerText()).not.toContain("A session that you spawned");
+    await page.goto(`${gateway.url}/#${sessionRoute(sessionKey, "tree")}`);
+    await page.getByRole("treeitem").filter({ hasText: "scout: Nothing here." }).waitFor();
+  });
+});
+
 describe.skipIf(browser === null)("an approval in the console", () => {
   test("says how much of a long call is hidden, and shows all of it on the desk, in its tab and in its session", async () => {
     const before = model.count;

@@ -108,7 +108,7 @@ function SessionMessage({ text }: { readonly text: string }) {
   return (
     <>
       <Markdown text={quoted} />
-      <Foldable name="whole" title={<span className={styles.meta}>{oneLine(text, 100)}</span>}>
+      <Foldable name="whole" title={<span className={styles.meta}>What the model received</span>}>
         <CodeBlock text={text} />
       </Foldable>
     </>

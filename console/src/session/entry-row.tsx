@@ -5,7 +5,7 @@ import { useSessionRow } from "../frame.tsx";
 import { rowName } from "../live/session-row.ts";
 import type { TranscriptEntry } from "../live/transcript.ts";
 import type { SessionPlace } from "../paths.ts";
-import { sessionPath, userParam } from "../paths.ts";
+import { sessionPath } from "../paths.ts";
 import { FoldScope } from "../ui/foldable.tsx";
 import { Highlight } from "../ui/highlight-text.tsx";
 import { oneLine } from "../ui/plain-text.ts";
@@ -15,7 +15,7 @@ import { fullTime, shortTime } from "../ui/time.ts";
 import { EntryBody } from "./entry-body.tsx";
 import styles from "./entry-row.module.css";
 import type { BranchQuery, Fork } from "./forks.ts";
-import { rowKind, rowText, senderName } from "./rows.ts";
+import { rowKind, rowText, senderName, sourceOf } from "./rows.ts";
 
 interface EntryRowProps {
   readonly entry: TranscriptEntry;
@@ -30,7 +30,7 @@ export const EntryRow = memo(function EntryRow({ entry, agentId, highlight, isTa
   const kind = rowKind(entry);
   const at = Date.parse(entry.timestamp);
   const place = useSessionPlace();
-  const source = useSessionRow(sourceOf(entry, place));
+  const source = useSessionRow(sourceOfEntry(entry, place));
   return (
     <article
       className={styles.row}
@@ -63,7 +63,7 @@ export const EntryRow = memo(function EntryRow({ entry, agentId, highlight, isTa
 
 function Sender({ entry, agentId }: { readonly entry: TranscriptEntry; readonly agentId: string }) {
   const place = useSessionPlace();
-  const source = sourceOf(entry, place);
+  const source = sourceOfEntry(entry, place);
   const row = useSessionRow(source);
   const name = senderName(entry, agentId, place.userId);
   if (name === "") return null;
@@ -76,12 +76,9 @@ function Sender({ entry, agentId }: { readonly entry: TranscriptEntry; readonly 
   );
 }
 
-/** The session that a message came from, or `null` if it did not come from a session. */
-function sourceOf(entry: TranscriptEntry, { userId }: SessionPlace): SessionPlace | null {
+function sourceOfEntry(entry: TranscriptEntry, place: SessionPlace): SessionPlace | null {
   if (entry.type !== "message" || !("provenance" in entry.message)) return null;
-  const { provenance } = entry.message;
-  if (provenance?.kind !== "inter_session" || provenance.sourceSessionKey === undefined) return null;
-  return { key: provenance.sourceSessionKey, ...userParam({ userId }) };
+  return sourceOf(entry.message.provenance, place);
 }
 
 /** `‹2/3›` shows which branch is displayed and links to its neighbors. The leaf does not move. */

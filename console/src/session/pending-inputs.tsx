@@ -1,15 +1,19 @@
 import { Pencil, X } from "lucide-react";
 import { useEffect, useState } from "react";
+import { Link } from "wouter";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { useSessionRow } from "../frame.tsx";
+import { rowName } from "../live/session-row.ts";
 import type { PendingInput } from "../live/transcript.ts";
-import { userParam } from "../paths.ts";
+import type { SessionPlace } from "../paths.ts";
+import { sessionPath, userParam } from "../paths.ts";
 import { isInputMethod } from "../ui/keys.tsx";
 import { previewLine } from "../ui/preview.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import type { QueuedEdit } from "./drafts.ts";
 import { useDraft, withLostEdits } from "./drafts.ts";
 import styles from "./pending-inputs.module.css";
-import { contentText, writtenText } from "./rows.ts";
+import { contentText, isResult, kindOfSender, quotedText, sourceOf, writtenText } from "./rows.ts";
 
 interface PendingInputsProps {
   readonly pending: readonly PendingInput[];
@@ -59,6 +63,10 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
   const mayCancel = useMay("runs.abort");
   const [error, setError] = useState<string | null>(null);
   const written = writtenText(input.content);
+  const text = contentText(input.content);
+  const source = sourceOf(input.provenance, place);
+  // The gateway edits only what a person wrote.
+  const isEditable = mayEdit && edit === null && kindOfSender(input.provenance) === "user";
   const isChanged = edit !== null && !edit.isSaving && written !== edit.base && written !== edit.text;
   const whose = { runId: input.runId, ...userParam(place) };
   const attempt = async (act: () => Promise<unknown>) => {
@@ -83,7 +91,10 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
     <li className={styles.row}>
       <span className={styles.state}>queued</span>
       {edit === null ? (
-        <span className={styles.text}>{previewLine(contentText(input.content), 300)}</span>
+        <span className={styles.text}>
+          {source !== null && <QueuedSource source={source} isResult={isResult(input.provenance)} />}
+          {previewLine(source === null ? text : (quotedText(text) ?? text), 300)}
+        </span>
       ) : (
         <textarea
           className={styles.text}
@@ -101,10 +112,10 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
         />
       )}
       {error !== null && !isChanged && <span role="alert">{error}</span>}
-      {mayEdit && edit === null && input.isPartial === true && (
+      {isEditable && input.isPartial === true && (
         <span className={styles.state}>cannot be edited here: part of it is not shown</span>
       )}
-      {mayEdit && edit === null && input.isPartial !== true && (
+      {isEditable && input.isPartial !== true && (
         <button
           type="button"
           aria-label="Edit the queued message"
@@ -137,5 +148,22 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
         </div>
       )}
     </li>
+  );
+}
+
+function QueuedSource({
+  source,
+  isResult,
+}: {
+  readonly source: SessionPlace;
+  /** Whether the other session reports its result. Otherwise, it sent a message. */
+  readonly isResult: boolean;
+}) {
+  const row = useSessionRow(source);
+  return (
+    <>
+      {isResult ? "Result of" : "Message from"}{" "}
+      <Link href={sessionPath(source)}>{rowName(row ?? source)}</Link>:{" "}
+    </>
   );
 }

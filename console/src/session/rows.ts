@@ -1,4 +1,6 @@
 import type { TranscriptEntry } from "../live/transcript.ts";
+import type { SessionPlace } from "../paths.ts";
+import { userParam } from "../paths.ts";
 import { oneLine } from "../ui/plain-text.ts";
 
 /** The row that a transcript shows for an entry. Each entry has one row, so a link to an entry is a link to a row. */
@@ -14,7 +16,7 @@ export type RowKind =
   | "change";
 
 type MessageOf = Extract<TranscriptEntry, { type: "message" }>["message"];
-type Provenance = NonNullable<Extract<MessageOf, { role: "user" }>["provenance"]>;
+export type Provenance = NonNullable<Extract<MessageOf, { role: "user" }>["provenance"]>;
 
 /** Bookkeeping entries are not shown as rows. */
 export function isShown(entry: TranscriptEntry): boolean {
@@ -76,9 +78,19 @@ export function mayBecomeControlWord(text: string): boolean {
   return begun !== "" && controlWords.some((word) => word.startsWith(begun));
 }
 
-function kindOfSender(provenance: Provenance | undefined): RowKind {
+/** Returns the kind of row for input from this source. */
+export function kindOfSender(provenance: Provenance | undefined): RowKind {
   if (provenance?.kind === "inter_session") return "session";
   return provenance?.kind === "internal_system" ? "system" : "user";
+}
+
+/** The session that a message came from, or `null` if it did not come from a session. */
+export function sourceOf(
+  provenance: Provenance | undefined,
+  { userId }: Pick<SessionPlace, "userId">,
+): SessionPlace | null {
+  if (provenance?.kind !== "inter_session" || provenance.sourceSessionKey === undefined) return null;
+  return { key: provenance.sourceSessionKey, ...userParam({ userId }) };
 }
 
 /** Returns the author for a row's header. In another user's session, the user's messages are not the reader's. */
@@ -202,12 +214,28 @@ export function writtenText(content: unknown): string {
   return contentText((content as readonly Block[]).filter(({ skein }) => skein?.blob === undefined));
 }
 
-/** Returns the texts that a message from another session quotes between fences, or `null` if it quotes none. */
+/**
+ * Returns the texts that a message from another session quotes between fences, or `null` if it quotes none. The end of a
+ * long message might be missing.
+ */
 export function quotedText(text: string): string | null {
-  const found = [...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/gm)];
+  const found = [
+    ...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)(?:\n\k<fence>$|$(?![\s\S]))/gm),
+  ];
   if (found.length === 0) return null;
   const quoted = found.map(({ groups }) => groups?.quoted ?? "").filter((each) => controlWord(each) === null);
   return quoted.length === 0 ? "(no reply)" : quoted.join("\n\n");
+}
+
+/** Whether a message reports the end of another session's turn, such as the result of a helper. */
+export function isResult(provenance: Provenance | undefined): boolean {
+  return provenance?.kind === "inter_session" && provenance.deliveryId?.startsWith("announce:") === true;
+}
+
+/** Returns a row's text for previews. Of a message from another session, only the text that the session wrote is kept. */
+export function previewText(entry: TranscriptEntry): string {
+  const text = rowText(entry);
+  return rowKind(entry) === "session" ? (quotedText(text) ?? text) : text;
 }
 
 const lowerCase = new WeakMap<TranscriptEntry, string>();

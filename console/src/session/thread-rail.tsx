@@ -2,7 +2,7 @@ import { memo, useMemo } from "react";
 import { previewLine } from "../ui/preview.ts";
 import { useRoving } from "../ui/roving.ts";
 import type { Fork } from "./forks.ts";
-import { rowKind, rowText } from "./rows.ts";
+import { previewText, rowKind } from "./rows.ts";
 import styles from "./thread-rail.module.css";
 import type { EntryItem } from "./transcript-view.tsx";
 
@@ -62,7 +62,7 @@ function findCrossings(items: readonly EntryItem[], forks: ReadonlyMap<string, F
         id: item.id,
         kind,
         at: index / last,
-        title: `${names[kind]}: ${previewLine(rowText(item.entry), 80)}`,
+        title: `${names[kind]}: ${previewLine(previewText(item.entry), 80)}`,
       },
     ];
   });

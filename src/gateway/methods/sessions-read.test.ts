@@ -224,16 +224,17 @@ describe("reading messages", () => {
     const { uid } = await folder.store.sessions.create(scope, made);
     await folder.append(scope, "wide", said("x".repeat(20_000)));
     const run = { runId: "r1", state: "queued", createdAt: 7, message: { role: "user", content: "next" } };
+    const provenance = { kind: "inter_session", sourceSessionKey: "agent:main:main" };
     const waiting = await readingFolder({
       store: folder.store,
-      pending: async (sessionUid) => (sessionUid === uid ? [run as never] : []),
+      pending: async (sessionUid) => (sessionUid === uid ? [{ ...run, provenance } as never] : []),
     });
     const history = await waiting.as("dora", "read")("chat.history", { sessionKey: "wide" });
     await waiting.close();
     const { content } = history.messages[0] as unknown as { content: string };
     expect([content.length, history.truncated]).toEqual([12_000 + "\n…(truncated)…".length, true]);
     expect(history.pending).toEqual([
-      { runId: "r1", role: "user", content: "next", timestamp: 7, state: "queued" },
+      { runId: "r1", role: "user", content: "next", timestamp: 7, state: "queued", provenance },
     ]);
   });
 
