@@ -63,7 +63,8 @@ export function exchangeAnnouncement(exchange: Omit<PingPongSequel, "type" | "tu
 }
 
 const firstFence = /^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/m;
-const labelInHeader = /^A session that you spawned has ended: \S+ \(label: "(?<label>(?:[^"\\]|\\["\\])*)"\)$/m;
+const labelInHeader =
+  /^A session that you spawned has ended: \S+ \(label: "(?<label>(?:[^"\\]|\\["\\])*)"\)$/m;
 
 /**
  * Returns the parts of an announcement that people want to see: the label of the session that ended, if it has one, and
@@ -75,7 +76,10 @@ export function readAnnouncement(text: string): { readonly label: string; readon
   // The quoted text could contain a header, too.
   const header = text.slice(0, index);
   const label = labelInHeader.exec(header)?.groups?.label ?? "";
-  return { label: label.replace(/\\(.)/g, "$1"), reply: isSilentReply(groups.quoted) ? noReply : groups.quoted };
+  return {
+    label: label.replace(/\\(.)/g, "$1"),
+    reply: isSilentReply(groups.quoted) ? noReply : groups.quoted,
+  };
 }
 
 function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
