@@ -12,6 +12,7 @@ import { closedByUser, follow } from "./follow.ts";
 import { LiveStream } from "./live-stream.ts";
 import type { Timing } from "./retry.ts";
 import { realTiming } from "./retry.ts";
+import { Watches } from "./watches.ts";
 
 const defaults = { minMs: 250, maxMs: 15_000, forMs: Number.POSITIVE_INFINITY };
 
@@ -78,11 +79,12 @@ const entrySigns = ["entry.appended", "session.*"];
 
 type StateListener = (state: ClientState, error: CallError | null) => void;
 
-/** Calls go over one socket, and each event stream has its own. */
+/** Calls go over one socket, each event stream has its own, and the sessions being followed share others. */
 export class Client implements SkeinClient {
   readonly #settings: ClientSettings;
   readonly #connection: Connection;
   readonly #streams = new Set<LiveStream>();
+  readonly #watches: Watches;
   readonly #listeners = new Set<StateListener>();
   readonly #over = new AbortController();
   readonly #greeted = Promise.withResolvers<void>();
@@ -90,6 +92,10 @@ export class Client implements SkeinClient {
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
+    this.#watches = new Watches({
+      timing: settings.timing,
+      open: (listener) => this.#connectTo(listener, true),
+    });
     this.#connection = this.#connectTo(
       {
         opened: (hello) => {
@@ -141,7 +147,16 @@ export class Client implements SkeinClient {
   }
 
   events(filter: EventFilter = {}): EventStream {
-    return this.#stream(filter);
+    const stream: LiveStream = new LiveStream({
+      filter,
+      most: this.#settings.eventsHeld,
+      timing: this.#settings.timing,
+      open: (listener) => this.#connectTo(listener, true),
+      ended: () => void this.#streams.delete(stream),
+    });
+    this.#streams.add(stream);
+    if (this.state === "closed") stream.close();
+    return stream;
   }
 
   follow(key: string, options: FollowOptions = {}): AsyncIterable<WireEntry> {
@@ -155,7 +170,8 @@ export class Client implements SkeinClient {
         calls: this,
         timing: this.#settings.timing,
         over: this.#over.signal,
-        watch: (watched, ring) => this.#stream({ keys: [watched], events: entrySigns, ...who }, ring),
+        watch: (watched, bell) =>
+          this.#watches.watch(watched, { keys: [watched], events: entrySigns, ...who }, bell),
       },
       key,
       options,
@@ -164,30 +180,18 @@ export class Client implements SkeinClient {
 
   checkConnection(): void {
     this.#connection.check();
+    this.#watches.checkConnections();
     for (const stream of this.#streams) stream.checkConnection();
   }
 
   async close(): Promise<void> {
     if (this.state === "closed") return;
     for (const stream of this.#streams) stream.close();
+    this.#watches.close();
     this.#over.abort(closedByUser);
     const closed = this.#connection.close();
     this.#tell("closed", null);
     await closed;
-  }
-
-  #stream(filter: EventFilter, subscribed: () => void = () => undefined): LiveStream {
-    const stream: LiveStream = new LiveStream({
-      filter,
-      most: this.#settings.eventsHeld,
-      timing: this.#settings.timing,
-      open: (listener) => this.#connectTo(listener, true),
-      subscribed,
-      ended: () => void this.#streams.delete(stream),
-    });
-    this.#streams.add(stream);
-    if (this.state === "closed") stream.close();
-    return stream;
   }
 
   #connectTo(listener: ConnectionListener, persists: boolean): Connection {

@@ -1,17 +1,10 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { follow } from "./follow.ts";
-import type { LiveStream } from "./live-stream.ts";
 import { realTiming } from "./retry.ts";
+import type { WatchListener } from "./watches.ts";
 
 describe("a reader that leaves", () => {
-  const stream = {
-    close: () => undefined,
-    async *[Symbol.asyncIterator]() {
-      yield* [];
-    },
-  } as unknown as LiveStream;
-
   test.each([
     ["in the middle", [{ id: "e1" }, { id: "e2" }], false],
     ["by a failure", [], true],
@@ -22,11 +15,11 @@ describe("a reader that leaves", () => {
       given.push(signal);
       if (method === "sessions.resolve") return { key: "agent:main:main", sessionId: "trip", uid: "s1" };
       if (fails) throw new Error("unreadable");
-      return { entries, hasEarlier: false, hasLater: false };
+      return { key: "agent:main:main", entries, hasEarlier: false, hasLater: false };
     };
-    const watch = (_key: string, ring: () => void) => {
-      ring();
-      return stream;
+    const watch = (_key: string, listener: WatchListener) => {
+      listener.ring();
+      return () => undefined;
     };
     const deps = { calls: { call: call as never }, timing: realTiming, over: over.signal, watch };
     const read = async () => {

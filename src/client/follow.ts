@@ -3,9 +3,9 @@ import type { Params, Result } from "../protocol/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import type { FollowOptions } from "./contract.ts";
 import { CallError } from "./contract.ts";
-import type { LiveStream } from "./live-stream.ts";
 import type { Timing } from "./retry.ts";
 import { retryWhileTransient } from "./retry.ts";
+import type { WatchListener } from "./watches.ts";
 
 /**
  * Yields each of a session's entries once. Each page starts after the last entry read, and events only signal that
@@ -17,7 +17,8 @@ export interface FollowDeps {
   readonly timing: Timing;
   /** Aborted with the reason when the client is closed or gives up. */
   readonly over: AbortSignal;
-  watch(key: string, ring: () => void): LiveStream;
+  /** Returns a function that ends the watch. */
+  watch(key: string, listener: WatchListener): () => void;
 }
 
 type Page = Result<"sessions.entries">;
@@ -34,23 +35,30 @@ export async function* follow(
   const { signal } = ending;
   const bell = new Bell(signal);
   const reader = new PageReader(deps, options, signal);
-  let stream: LiveStream | null = null;
+  let unwatch: () => void = () => undefined;
   try {
-    stream = deps.watch(await reader.find(key), () => bell.ring());
-    void listen(stream, bell);
+    let watched = await reader.find(key);
+    unwatch = deps.watch(watched, bell);
     // From here on, there is an event for every new entry.
     await bell.rung();
     while (true) {
-      const { entries, hasLater } = await reader.next();
-      yield* entries;
-      if (!hasLater) await bell.rung();
+      const page = await reader.next();
+      if (page.key !== watched) {
+        // A reset has moved the session. The bell rings once its new key is watched.
+        const before = unwatch;
+        watched = page.key;
+        unwatch = deps.watch(watched, bell);
+        before();
+      }
+      yield* page.entries;
+      if (!page.hasLater) await bell.rung();
     }
   } catch (error) {
     // The caller closed the client on purpose.
     if (deps.over.aborted && deps.over.reason === closedByUser) return;
     throw error;
   } finally {
-    stream?.close();
+    unwatch();
     ending.close();
   }
 }
@@ -58,16 +66,8 @@ export async function* follow(
 /** The abort reason for a client that was closed on purpose. */
 export const closedByUser = Symbol("closed");
 
-async function listen(stream: LiveStream, bell: Bell): Promise<void> {
-  try {
-    for await (const _ of stream) bell.ring();
-  } catch (error) {
-    bell.fail(error);
-  }
-}
-
 /** Coalesces signals. After a failure, waiting rejects with the failure. */
-class Bell {
+class Bell implements WatchListener {
   #rings = Promise.withResolvers<void>();
   #failure: { readonly reason: unknown } | null = null;
 
@@ -123,7 +123,7 @@ class PageReader {
     return found.key;
   }
 
-  async next(): Promise<Pick<Page, "entries" | "hasLater">> {
+  async next(): Promise<Pick<Page, "key" | "entries" | "hasLater">> {
     const page = this.#after === null ? await this.#first() : await this.#page({ after: this.#after });
     this.#after = page.entries.at(-1)?.id ?? this.#after;
     return page;

@@ -19,8 +19,6 @@ export interface StreamOptions {
   readonly most: number;
   readonly timing: Timing;
   open(listener: ConnectionListener): Connection;
-  /** Called on each subscription, including the first. */
-  subscribed?(): void;
   /** Called once when the stream ends. */
   ended?(): void;
 }
@@ -111,7 +109,6 @@ export class LiveStream implements EventStream {
     if (after === null) this.#last ??= seq;
     else if (seq < after && !this.#toldOfGap) this.#restarted(after, seq);
     this.#ready.resolve();
-    this.#options.subscribed?.();
   }
 
   /** Lower sequence numbers mean that a different gateway process is running. */

@@ -151,6 +151,47 @@ describe("following a session", () => {
     await soon(() => ids).toEqual(["e1", "e2", "e3"]);
   });
 
+  test("[CLT11] readers share a socket, and one that leaves does not affect the others", async () => {
+    const client = await open();
+    const stop = new AbortController();
+    const readers = [
+      following(client),
+      following(client, "main", { signal: stop.signal }),
+      following(client),
+    ];
+    const counts = () => readers.map(({ ids }) => ids.length);
+    await soon(() => peer.asked("sessions.entries").length).toBe(3);
+    write(2);
+    await soon(counts).toEqual([2, 2, 2]);
+    expect(peer.sockets.size).toBe(2);
+    stop.abort();
+    await soon(() => peer.asked("sessions.unsubscribe").length).toBe(1);
+    write(1);
+    await soon(counts).toEqual([3, 2, 3]);
+    peer.drop();
+    write(1);
+    await soon(counts).toEqual([4, 2, 4]);
+  });
+
+  test("[CLT11] a subscription that is temporarily refused is retried, and any other refusal is an error", async () => {
+    write(1);
+    const rejected = [
+      { code: "rate_limited", message: "Too many subscriptions.", retryable: true, retryAfterMs: 1 },
+      { code: "forbidden", message: "No." },
+    ];
+    peer.answer = (request) => {
+      const refusal = request.method === "sessions.subscribe" ? rejected.shift() : undefined;
+      if (refusal === undefined) answer(request);
+      else request.fail(refusal);
+    };
+    const client = await open();
+    await expect(following(client).done).rejects.toMatchObject({ code: "forbidden" });
+    expect(rejected).toEqual([]);
+    await soon(() => peer.sockets.size).toBe(1);
+    const { ids } = following(client);
+    await soon(() => ids).toEqual(["e1"]);
+  });
+
   test("[CLT11] an unreadable session ends it with the error, and a signal with its reason", async () => {
     const client = await open();
     await expect(following(client, "nobody").done).rejects.toMatchObject({ code: "not_found" });
@@ -190,8 +231,9 @@ describe("connection failures", () => {
         renew();
         write(before);
         const client = await open();
-        const { ids } = following(client);
-        if (before > 1) await soon(() => ids.length).toBe(before);
+        const readers = [following(client), following(client)];
+        const counts = () => readers.map(({ ids }) => ids.length);
+        if (before > 1) await soon(counts).toEqual([before, before]);
         for (const each of acts) {
           if (each === "drop") peer.drop();
           else if (each === "settle") await client.call("agents.list", {});
@@ -204,8 +246,8 @@ describe("connection failures", () => {
             peer.drop();
           } else write(each.write);
         }
-        await soon(() => ids.length).toBe(log.length);
-        expect(ids).toEqual(all());
+        await soon(counts).toEqual([log.length, log.length]);
+        for (const { ids } of readers) expect(ids).toEqual(all());
         await client.close();
       }),
       { numRuns: 60 },

@@ -12,6 +12,8 @@ import { expectCovered, expectOrdered, linesOf } from "./gateway-clients-count.t
  * receives each entry once, in order.
  */
 export function expectAllTold(world: GatewayWorld): void {
+  // A reader that has failed also lacks entries, so its error is reported first.
+  expect(world.failures).toEqual([]);
   expectOrdered("the client", world.events);
   const logs = globSync(join(world.root, "**/agents/*/sessions/*.log.jsonl"));
   expect(logs.length).toBeGreaterThan(0);
@@ -30,7 +32,6 @@ export function expectAllTold(world: GatewayWorld): void {
       key,
     ).toEqual(lines.map(({ id }) => id));
   }
-  expect(world.failures).toEqual([]);
 }
 
 function isOf(sessionId: string, each: ReceivedEvent): boolean {
