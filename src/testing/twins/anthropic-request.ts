@@ -34,7 +34,10 @@ const maxPixels = 8000;
 const maxPixelsOfMany = 2000;
 const manyImages = 20;
 
-/** Checks whether Anthropic would accept the request. The order is the server's: syntax, then semantics, then size. */
+/**
+ * Checks whether Anthropic would accept the request: first its headers, its parameters, the form of its messages and its
+ * size in bytes, then what the messages contain and mean together, and finally its size in tokens.
+ */
 export function checkMessages(request: TwinRequest, limits: TwinLimits): void {
   const { body } = request;
   if (!isFields(body)) refuse("body_form", "The request body is not valid JSON: expected an object");

@@ -26,7 +26,11 @@ const otherTypes = /^(?:application\/(?:pdf|json|rtf|xml)$|audio\/|video\/|text\
 const signatureSubstitutes = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 /** "Files" › Inline data: the maximum size of a request is 20 MB. */
 const maxRequestBytes = 20 * 1024 * 1024;
-/** Checks whether Google would accept the request. The order is the server's: syntax, then semantics, then size. */
+
+/**
+ * Checks whether Google would accept the request: first its key, its parameters and its size in bytes, then the form of
+ * its contents and declarations, then what they mean together, and finally its size in tokens.
+ */
 export function checkGenerate(request: TwinRequest, { contextWindow }: TwinLimits): void {
   const { body } = request;
   if (!isFields(body)) refuse("body_form", "Invalid JSON payload received. Expected an object.");
