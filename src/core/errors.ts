@@ -134,7 +134,7 @@ export const errorCatalogue = {
   },
   budget_exceeded: {
     status: 429,
-    text: "The request {rootId} and everything it started exceed a limit: {limit} is {figure}, but only {allowed} is allowed.",
+    text: "The request {rootId}, including everything it started, exceeds the limit for {limit}: {figure} of at most {allowed}.",
     remedy:
       "Finish with the results so far, increase budget.{limit}, or send a new request, which has its own budget.",
   },
