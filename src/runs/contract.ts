@@ -173,13 +173,13 @@ export interface RunStore {
 
   /**
    * Ends the run and writes its deliveries and outbox rows in the same transaction. If an abort was requested before
-   * the run succeeded, it ends as `aborted` and writes neither.
+   * the run succeeded, it ends as `aborted` and writes neither. Returns the outcome with which the run has ended.
    */
   end(
     held: HeldRun,
     outcome: Outcome,
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
-  ): Promise<void>;
+  ): Promise<Outcome>;
   /**
    * Returns the run to the queue without counting a loss. `released` means that the owner is shutting down or never
    * started it. `deferred` means that a machine problem prevented the start. In that case, the run's time limit

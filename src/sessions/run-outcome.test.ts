@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Claim } from "../runs/contract.ts";
+import type { Claim, HeldRun, Outcome } from "../runs/contract.ts";
 import { RunStopped } from "../runs/worker.ts";
 import { stopInTime } from "./run-outcome.ts";
 
@@ -9,7 +9,10 @@ const claim = { run, held: { runId: "r1", fence: 2 } } as unknown as Claim;
 function watched() {
   const done: unknown[] = [];
   const runs = {
-    end: async (...args: unknown[]) => void done.push(["end", ...args]),
+    end: async (held: HeldRun, outcome: Outcome) => {
+      done.push(["end", held, outcome]);
+      return outcome;
+    },
     release: async (held: unknown) => void done.push(["release", held]),
   };
   return { done, runs };

@@ -185,19 +185,21 @@ class RunExecution {
     await writeInput(this.#app, this.#session, this.#writer, run, { seesImages: false, prepend: null });
   }
 
-  async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
+  async #end(result: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
     const { runs, hooks, clock, report } = this.#app;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
     // Read before the run ends, because the session's next run can start immediately afterward.
     const messages = hooks.has("agent_end") ? await this.#messages() : [];
+    let outcome: Outcome;
     try {
-      await runs.end(this.#claim.held, outcome, { outbox });
+      outcome = await runs.end(this.#claim.held, result, { outbox });
     } catch (error) {
       if (!isFenced(error)) throw error;
       return;
     }
     const event = {
+      // Not the turn's own result, because the run might have been aborted since.
       outcome: outcome.state,
       error: outcome.error ?? null,
       messages,

@@ -11,7 +11,7 @@ import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { fenced } from "./run-ledger.ts";
 import { endDurability, leaveReplies, returnReplies, startSequel } from "./start-sequel.ts";
 
-/** Ends a run on behalf of its owner, in one transaction. */
+/** Ends a run on behalf of its owner, in one transaction. Returns the outcome with which the run has ended. */
 export function endHeldRun(
   ledger: RunLedger,
   held: HeldRun,
@@ -20,21 +20,23 @@ export function endHeldRun(
     deliver = [],
     outbox = [],
   }: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] } = {},
-): void {
+): Outcome {
   const hasDeliveries = deliver.length + outbox.length > 0;
-  ledger.change(hasDeliveries ? "synced" : endDurability(ledger, held.runId), () => {
+  return ledger.change(hasDeliveries ? "synced" : endDurability(ledger, held.runId), () => {
     const row = ledger.row(held.runId);
-    if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
+    if (row !== null && row.fence === held.fence && row.endedAt !== null) return row.outcome ?? outcome;
     if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
     if (row.abortRequested && outcome.state === "ok") {
       // The abort has been acknowledged, so the run must not succeed and its reply must not be delivered.
-      endRun(ledger, row, { ...outcome, state: "aborted", code: "aborted", ...abortError(row) });
-      return;
+      const aborted: Outcome = { ...outcome, state: "aborted", code: "aborted", ...abortError(row) };
+      endRun(ledger, row, aborted);
+      return aborted;
     }
     // Must happen before the run ends, because ending it wakes sleepers, which read these rows.
     for (const each of deliver) ledger.accept({ ...each, isDelivery: true });
     for (const each of outbox) putOutbox(ledger, each);
     endRun(ledger, row, outcome);
+    return outcome;
   });
 }
 
@@ -172,7 +174,7 @@ export function wakeRun(ledger: RunLedger, { runId }: RunRow): void {
   const refusal = overSpent(figuresOrNone(ledger, row.root.rootId), ledger.options.limits);
   if (refusal !== null) {
     const { limit, figure, allowed } = refusal;
-    const error = `Its request exceeded the budget: ${limit} is ${figure}, but the limit is ${allowed}.`;
+    const error = `Its request exceeded the limit for ${limit}: ${figure} of at most ${allowed}.`;
     endRun(ledger, row, { state: "error", code: "budget_exceeded", error });
     return;
   }

@@ -3,6 +3,7 @@ import { defineTool, HookRegistry, RunError } from "../../../src/index.ts";
 import { brief, gateOf, messagesOf, pairingProblems } from "../../support/run-skein.ts";
 import type { RunSkeinInside } from "../../support/run-skein-inside.ts";
 import { openRunsInside } from "../../support/run-skein-inside.ts";
+import { soon } from "../../support/soon.ts";
 
 const where = { sessionId: "s" };
 
@@ -82,7 +83,7 @@ describe("abort", () => {
     await expectAborted(open, turn);
   });
 
-  test("[LIB11] at the last moment: the run does not succeed afterwards, and nothing is delivered", async () => {
+  test("[LIB11] at the last moment: the run does not succeed afterwards, nothing is delivered, and hooks see it", async () => {
     const hooks = new HookRegistry();
     const told: string[] = [];
     const channel = {
@@ -97,8 +98,11 @@ describe("abort", () => {
       if (isFirst) await open.inside.runs.abort(turn.runId);
       isFirst = false;
     });
+    const ends: unknown[] = [];
+    hooks.on("agent_end", ({ outcome }) => void ends.push(outcome) as undefined);
     await turn.result.catch(() => undefined);
     expect(await open.skein.outbox()).toEqual([]);
+    await soon(() => ends).toEqual(["aborted"]);
     await expectAborted(open, turn);
     expect(told).toEqual([]);
   });
