@@ -8,6 +8,7 @@ import { DeskList } from "./desk/desk-list.tsx";
 import styles from "./frame.module.css";
 import type { DeskState } from "./live/desk.ts";
 import { Desk } from "./live/desk.ts";
+import { useHome, useOpenPlace } from "./live/home.ts";
 import type { SessionRow } from "./live/session-row.ts";
 import { PaletteButton } from "./search/palette-button.tsx";
 import { OfflineBar, ReadOnlyBar } from "./ui/notice.tsx";
@@ -83,6 +84,11 @@ export function Frame({ children }: { readonly children: ReactNode }) {
 
 function PageLinks() {
   const [path] = useLocation();
+  const home = useHome();
+  const open = useOpenPlace();
+  // The first page is the transcript of its session.
+  const isHome = /^\/(?:s\/[^/]+)?$/.test(path) && open !== null && home.has(open);
+  const current = isHome ? "/" : path;
   const { approvals } = useDesk();
   const count = approvals.length;
   return (
@@ -92,7 +98,7 @@ function PageLinks() {
           key={href}
           href={href}
           className={styles.pageLink}
-          aria-current={path === href ? "page" : undefined}
+          aria-current={current === href ? "page" : undefined}
         >
           <Icon size={16} aria-hidden />
           <span>{name}</span>

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeFamily } from "../../scripts/sample-family.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser } from "./console-browser.ts";
+import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
 
 const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
 const home = temporaryFolder("skein-console-home-");
@@ -80,6 +80,38 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.reload();
     await message.waitFor();
     expect(await message.inputValue()).toBe("");
+  });
+
+  test("is the same page as the one of main, which the sidebar marks together with Home", async () => {
+    const page = await browser.open(gateway, "/");
+    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+    const current = page.getByRole("complementary").first().locator("[aria-current=page]");
+    const look = async () => {
+      await page.getByText("summarize what is ready for spring").first().waitFor();
+      await lanes.first().waitFor();
+      const hints = page.getByRole("navigation", { name: "Start here" }).getByRole("link");
+      await expect.poll(() => hints.count()).toBe(3);
+      const message = await page.getByLabel("Message", { exact: true }).inputValue();
+      const marked = (await current.allInnerTexts()).map((text) => text.split("\n")[0]);
+      return [page.url().split("#")[1], message, marked];
+    };
+    const [, first] = await look();
+    expect(first).toMatch(/^spawn three helpers to /);
+    expect(await look()).toEqual(["/", first, ["Home", "main"]]);
+    const main = page
+      .getByRole("complementary")
+      .first()
+      .getByRole("list")
+      .getByRole("link", { name: /^main/ });
+    await main.click();
+    expect(await look()).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
+    await page.reload();
+    expect(await look()).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
+    await page.goto(`${gateway.url}/#${sessionRoute("agent:support:main")}`);
+    await page.getByRole("heading", { name: "Session support", exact: true }).waitFor();
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    expect(await current.count()).toBe(1);
+    expect(await lanes.count()).toBe(0);
   });
 
   test("does not bring a first message back that was deleted", async () => {

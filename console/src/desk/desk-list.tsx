@@ -1,12 +1,13 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useRef } from "react";
-import { Link, useLocation, useSearchParams } from "wouter";
+import { Link } from "wouter";
 import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { Fold } from "../live/finished-children.ts";
+import { useOpenPlace } from "../live/home.ts";
 import { fullName, idOf, stateWord, taskOf } from "../live/session-row.ts";
-import { ownerOf, placeOf, placeOfPath, sessionPath } from "../paths.ts";
+import { ownerOf, placeOf, sessionPath } from "../paths.ts";
 import { useOpenFolds } from "../ui/foldable.tsx";
 import { SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
@@ -97,12 +98,9 @@ export function useLoadMore(
   }, [isNear, lineCount, rowCount]);
 }
 
-/** The session that the page shows. */
 function useOpenId(): string | null {
   const { client } = useGateway();
-  const [path] = useLocation();
-  const [query] = useSearchParams();
-  const place = placeOfPath(path, query);
+  const place = useOpenPlace();
   return place === null ? null : idOf({ ...place, userId: ownerOf(client, place) });
 }
 

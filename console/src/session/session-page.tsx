@@ -1,8 +1,8 @@
 import { Search } from "lucide-react";
-import type { ReactNode } from "react";
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useSearchParams } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useHome } from "../live/home.ts";
 import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import type { TranscriptPlace } from "../live/transcript-reader.ts";
 import { TranscriptReader } from "../live/transcript-reader.ts";
@@ -23,11 +23,22 @@ import styles from "./session-page.module.css";
 import { ThreadRail } from "./thread-rail.tsx";
 import type { Target } from "./transcript-view.tsx";
 import { TranscriptView, useItems } from "./transcript-view.tsx";
+import { useWelcome } from "./welcome.tsx";
+
+/** `/`: the page of the default agent's main session. */
+export function HomePage() {
+  const { place, isLoading, error } = useHome();
+  if (place !== null) return <SessionView place={place} />;
+  if (isLoading) return <Notice text="Loading…" isBusy />;
+  if (error !== null) return <Notice text={errorText(error)} isError />;
+  return <Notice text="No agents are configured. Add one to skein.yaml." />;
+}
 
 /** `/s/<key>?user=&branch=&entry=`: a session's transcript. */
 export function SessionPage() {
   const session = useRoutePlace();
   const [query] = useSearchParams();
+  const { isLoading } = useHome();
   const leafId = query.get("branch");
   const around = query.get("entry");
   const place = {
@@ -35,20 +46,12 @@ export function SessionPage() {
     ...(leafId === null ? {} : { leafId }),
     ...(around === null ? {} : { around }),
   };
+  // This may be the session of the first page, which begins with a message.
+  if (isLoading && isMain(session.key)) return <Notice text="Loading…" isBusy />;
   return <SessionView key={JSON.stringify(place)} place={place} />;
 }
 
-interface SessionViewProps {
-  readonly place: TranscriptPlace;
-  /** The composer's initial text. */
-  readonly prefill?: string;
-  /** Shown between the transcript and the composer. */
-  readonly hints?: ReactNode;
-  /** Shown to the right of the transcript. */
-  readonly side?: ReactNode;
-}
-
-export function SessionView({ place, prefill = "", hints, side }: SessionViewProps) {
+function SessionView({ place }: { readonly place: TranscriptPlace }) {
   const { client } = useGateway();
   const [reader] = useState(() => new TranscriptReader(client, place));
   useEffect(() => {
@@ -58,6 +61,7 @@ export function SessionView({ place, prefill = "", hints, side }: SessionViewPro
   const state = useSyncExternalStore(reader.subscribe, reader.state);
   const { key, userId } = place;
   const session = useMemo((): SessionPlace => ({ key, ...userParam({ userId }) }), [key, userId]);
+  const { prefill, hints, side } = useWelcome(session);
   const { settled, items } = useItems(state);
   // A page might contain only entries that are not shown.
   const isEmptyPage = items.length === 0 && state.hasEarlier && state.loadError === null;

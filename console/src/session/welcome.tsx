@@ -1,15 +1,15 @@
+import type { ReactNode } from "react";
 import { Suspense } from "react";
 import { Link } from "wouter";
-import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
+import { useHome } from "../live/home.ts";
 import type { SessionPlace } from "../paths.ts";
-import { accessPath, ownerOf, sessionPath } from "../paths.ts";
+import { accessPath, ownerOf, sessionPath, userParam } from "../paths.ts";
 import { lazyPart } from "../ui/lazy-part.tsx";
-import { Notice } from "../ui/notice.tsx";
 import { PageBoundary } from "../ui/page-boundary.tsx";
 import { useShownForks } from "./forks.ts";
-import styles from "./home-page.module.css";
-import { SessionView } from "./session-page.tsx";
+import styles from "./welcome.module.css";
 
 const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 
@@ -17,30 +17,32 @@ const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 
-/** The first page: the main session with its family next to it, and a message that is ready to send. */
-export function HomePage() {
-  const agents = useCall("agents.list", {});
-  if (agents.error !== null) return <Notice text={errorText(agents.error)} isError />;
-  if (agents.data === undefined) return <Notice text="Loading…" isBusy />;
-  const agent = agents.data.agents.find(({ isDefault }) => isDefault) ?? agents.data.agents[0];
-  if (agent === undefined) return <Notice text="No agents are configured. Add one to skein.yaml." />;
-  const place = { key: `agent:${agent.id}:main` };
-  return (
-    <SessionView
-      place={place}
-      prefill={agent.model?.startsWith("rehearsal/") === true ? firstMessage : ""}
-      hints={<Hints place={place} />}
-      side={
-        <aside className={styles.side}>
-          <PageBoundary path={place.key}>
-            <Suspense fallback={null}>
-              <FamilyLanes place={place} />
-            </Suspense>
-          </PageBoundary>
-        </aside>
-      }
-    />
-  );
+interface Welcome {
+  /** The composer's initial text. */
+  readonly prefill: string;
+  /** Shown between the transcript and the composer. */
+  readonly hints: ReactNode;
+  /** Shown to the right of the transcript. */
+  readonly side: ReactNode;
+}
+
+/** What the page of the first session has in addition: its family, three ways on, and a message that is ready to send. */
+export function useWelcome(place: SessionPlace): Welcome {
+  const { agent, has } = useHome();
+  if (!has(place)) return { prefill: "", hints: null, side: null };
+  return {
+    prefill: agent?.model?.startsWith("rehearsal/") === true ? firstMessage : "",
+    hints: <Hints place={place} />,
+    side: (
+      <aside className={styles.side}>
+        <PageBoundary path={place.key}>
+          <Suspense fallback={null}>
+            <FamilyLanes place={place} />
+          </Suspense>
+        </PageBoundary>
+      </aside>
+    ),
+  };
 }
 
 /** Three questions that no other console answers, each one click away. */
@@ -50,7 +52,7 @@ function Hints({ place }: { readonly place: SessionPlace }) {
   const owner = ownerOf(client, place);
   const forks = useShownForks();
   const mayExplain = useMay("access.explain");
-  const history = useCall("chat.history", { sessionKey: place.key, limit: 20 });
+  const history = useCall("chat.history", { sessionKey: place.key, limit: 20, ...userParam(place) });
   const answer = history.data?.messages.findLast(({ role }) => role === "assistant");
   const steps = [...forks.values()];
   const second = steps.find(({ position, next }) => position === 1 && next?.branch !== undefined)?.next;
@@ -73,7 +75,7 @@ function Hints({ place }: { readonly place: SessionPlace }) {
         </Link>
       )}
       {other !== undefined && mayExplain && (
-        <Link href={accessPath({ from: other.key, to: place.key, action: "history" })}>
+        <Link href={accessPath({ from: other.key, to: place.key, action: "history", user: place.userId })}>
           Why may {other.key.split(":")[1]} read {place.key.split(":")[1]}?
         </Link>
       )}
