@@ -55,6 +55,22 @@ describe.skipIf(browser === null)("a family in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("the lanes of a family", () => {
+  test("are magnified for as long as a key is held", async () => {
+    const page = await open("family");
+    const zoomOut = page.getByRole("button", { name: "Zoom out" });
+    await page.locator("svg [data-mark]").first().waitFor();
+    expect(await zoomOut.isDisabled()).toBe(true);
+    for (let steps = 0; steps < 3; steps += 1) await page.keyboard.down("+");
+    await page.keyboard.up("+");
+    for (let steps = 0; steps < 3; steps += 1) {
+      await expect.poll(() => zoomOut.isDisabled()).toBe(false);
+      await page.keyboard.press("-");
+    }
+    await expect.poll(() => zoomOut.isDisabled()).toBe(true);
+  });
+});
+
 describe.skipIf(browser === null)("helpers at work in the console", () => {
   test("are lanes that grow side by side, until they are aborted", async () => {
     const task = "in 300 seconds";
@@ -137,6 +153,22 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     expect(await leaf()).not.toBe(before);
     await page.getByRole("button", { name: "Undo" }).click();
     await expect.poll(leaf).toBe(before);
+  });
+
+  test("has arrows between branches that a finger can hit", async () => {
+    const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "tree"), {
+      width: 360,
+      height: 740,
+      hasTouch: true,
+    });
+    const south = row(page, "describe the south garden");
+    const previous = south.getByRole("button", { name: "Previous branch" });
+    const box = await previous.boundingBox();
+    expect([box?.width, box?.height]).toEqual([44, 44]);
+    await previous.tap();
+    const north = row(page, "describe the north garden");
+    await expect.poll(() => north.getAttribute("aria-selected")).toBe("true");
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
   });
 
   test("labels an entry", async () => {

@@ -34,6 +34,10 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const message = page.getByLabel("Message", { exact: true });
     expect(await message.inputValue()).toMatch(/^spawn three helpers to /);
     expect((await boxOf(message)).height).toBeLessThanOrEqual(3 * 20 + 24);
+    // The text is longer, and no part of its fourth line is visible.
+    const [visible, whole] = await message.evaluate((area) => [area.clientHeight, area.scrollHeight]);
+    expect(visible).toBe(60);
+    expect(whole).toBeGreaterThan(60);
     const transcript = page.getByRole("region", { name: "Transcript", exact: true });
     expect((await boxOf(transcript)).height).toBeGreaterThan(370);
 
@@ -87,7 +91,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
     const current = page.getByRole("complementary").first().locator("[aria-current=page]");
     const look = async () => {
-      await page.getByText("summarize what is ready for spring").first().waitFor();
+      await page.locator("[data-entry-id]").first().waitFor();
       await lanes.first().waitFor();
       const hints = page.getByRole("navigation", { name: "Start here" }).getByRole("link");
       await expect.poll(() => hints.count()).toBe(3);

@@ -89,7 +89,8 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
   const focusedMark = marks.find(({ id }) => id === focusedId);
   const anchor = focusedMark === undefined ? width / 2 : Math.min(width, Math.max(0, x(focusedMark.at)));
   const zoomIn = () => zoomBy(1.5, anchor);
-  useKeys({ "+": zoomIn, "=": zoomIn, "-": () => zoomBy(1 / 1.5, anchor), "0": showAll });
+  const zoomOut = () => zoomBy(1 / 1.5, anchor);
+  useKeys({ "+": zoomIn, "=": zoomIn, "-": zoomOut, "0": showAll }, { canRepeat: true });
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrow = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1];

@@ -50,7 +50,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
     const { style, offsetHeight } = form.current as HTMLFormElement;
     style.minHeight = `${offsetHeight}px`;
     area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
+    area.style.height = `${area.scrollHeight + area.offsetHeight - area.clientHeight}px`;
     style.minHeight = "";
   };
   useLayoutEffect(fitToText, [text]);

@@ -29,13 +29,16 @@ export function setLetterKeys(isOn: boolean): void {
 
 /**
  * A page's keys, active regardless of the focus, except in a text field or a dialog. `null` means that the key
- * currently does nothing. Holding a key down acts only once, because the next row might have moved into the position of
- * the one it was pressed for.
+ * currently does nothing. Unless `canRepeat` is set, holding a key down acts only once, because the next row might have
+ * moved into the position of the one it was pressed for.
  */
-export function useKeys(keys: Readonly<Record<string, (() => void) | null>>): void {
+export function useKeys(
+  keys: Readonly<Record<string, (() => void) | null>>,
+  { canRepeat = false }: { readonly canRepeat?: boolean } = {},
+): void {
   const onKey = useEffectEvent((event: KeyboardEvent) => {
     if (event.defaultPrevented || isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.repeat || (event.key.length === 1 && !hasLetterKeys())) return;
+    if ((event.repeat && !canRepeat) || (event.key.length === 1 && !hasLetterKeys())) return;
     if (event.target instanceof Element && event.target.closest("[role=dialog]") !== null) return;
     const act = keys[event.key];
     if (act === undefined || act === null) return;
