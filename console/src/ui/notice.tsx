@@ -26,7 +26,7 @@ export function Notice({
 export function OfflineBar() {
   if (useConnectionState() === "open") return null;
   return (
-    <p className={styles.offline} role="status">
+    <p className={styles.bar} role="status">
       Gateway offline. Reconnecting…
     </p>
   );
@@ -36,7 +36,7 @@ export function OfflineBar() {
 export function ReadOnlyBar() {
   if (useMay("chat.send")) return null;
   return (
-    <p className={styles.readOnly}>
+    <p className={styles.bar}>
       Read-only: this token cannot send messages, answer approvals or change anything. To do so, sign in with
       a token that has the scope <code>write</code>.
     </p>
