@@ -178,6 +178,19 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const port = Number(new URL(gateway.url).port);
     await gateway.stop("SIGKILL");
     await page.getByText(offline).first().waitFor();
+    // Amber is for what needs a person.
+    const colors = await page.getByText(offline).evaluate((bar) => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.color = "var(--amber)";
+      probe.style.background = "var(--amber-wash)";
+      const found = [bar, probe].map((each) => {
+        const { color, backgroundColor } = getComputedStyle(each);
+        return [color, backgroundColor];
+      });
+      probe.remove();
+      return found;
+    });
+    expect(colors[0]?.filter((color) => colors[1]?.includes(color))).toEqual([]);
     gateway = await GatewayProcess.start(home.path, { port });
     await page.getByText(offline).first().waitFor({ state: "detached" });
     const second = await ask("second");
@@ -198,6 +211,27 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const third = await ask("third");
     third.request.finish("The third answer.");
     await page.getByText("The third answer.").first().waitFor();
+  });
+
+  test("keeps a draft for each session across a reload, until it is sent", async () => {
+    const other = "agent:main:other";
+    for (const each of [key, other]) await gateway.call("sessions.create", { key: each });
+    const page = await open();
+    const message = page.getByLabel("Message", { exact: true });
+    await message.fill("a draft");
+    await page.goto(`${gateway.url}/#${sessionRoute(other)}`);
+    await page.getByRole("heading", { name: "Session main:other" }).waitFor();
+    await message.fill("another draft");
+    await page.reload();
+    await expect.poll(() => message.inputValue()).toBe("another draft");
+    await page.goto(`${gateway.url}/#${sessionRoute(key)}`);
+    await expect.poll(() => message.inputValue()).toBe("a draft");
+    await message.press("Enter");
+    (await nextRequest()).finish("Received.");
+    await expect.poll(() => message.inputValue()).toBe("");
+    await page.reload();
+    await transcript(page).getByText("Received.").waitFor();
+    expect(await message.inputValue()).toBe("");
   });
 
   test("offline says that a message is not sent, sends it once later, and loads a page again without losing drafts", async () => {

@@ -113,6 +113,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByRole("button", { name: "Sign in as bob" }).click();
     await page.getByText(/^Signed in as bob/).waitFor();
     expect(await page.getByLabel("Message", { exact: true }).inputValue()).not.toBe("a draft");
+    expect((await storedTokens())[1]).not.toContain("a draft");
     const [first] = await storedTokens();
     expect(first).not.toContain(ann?.token);
     // No confirmation is needed for the same user.
@@ -133,6 +134,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     });
     const page = await browser.open(gateway, "/", { token });
     await page.getByText(readyText).first().waitFor();
+    await page.getByLabel("Message", { exact: true }).fill("a confidential draft");
     await gateway.call("tokens.revoke", { tokenId });
     await page.getByText("skein link").first().waitFor();
     expect(await page.getByRole("heading").allInnerTexts()).toEqual([
@@ -141,6 +143,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     expect(await page.getByRole("alert").count()).toBe(0);
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain(token);
+    expect(stored).not.toContain("confidential");
   });
 
   test("as two users in two tabs of one browser keeps them apart", async () => {
@@ -164,8 +167,12 @@ describe.skipIf(browser === null)("signing in to the console", () => {
         .getByText(text.replace("repeat ", ""), { exact: true })
         .waitFor();
     }
+    await ann?.getByLabel("Message", { exact: true }).fill("a draft of ann");
     await ann?.reload();
+    await bob?.reload();
     await ann?.getByText("the words of ann", { exact: true }).first().waitFor();
+    await expect.poll(() => ann?.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft of ann");
+    expect(await bob?.getByLabel("Message", { exact: true }).inputValue()).toBe("");
     expect(await ann?.getByText("the words of bob").count()).toBe(0);
     await ann?.getByText("Signed in as ann").waitFor();
     // A tab whose token has expired does not switch to the other user.

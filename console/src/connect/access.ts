@@ -4,7 +4,7 @@ import { Feed } from "./feed.ts";
 import type { Identity, LinkedToken, SignedOut } from "./sign-in.ts";
 import { exchangeCode, gatewayUrl, isSameIdentity, takeLinkCode } from "./sign-in.ts";
 import { SingleFlight } from "./single-flight.ts";
-import { forgetToken, readToken, storeTabToken, storeToken } from "./token-storage.ts";
+import { forgetToken, forgetUser, readToken, storeTabToken, storeToken } from "./token-storage.ts";
 
 export interface Gateway {
   readonly client: SkeinClient;
@@ -97,6 +97,7 @@ class AccessStore {
       current === undefined || isSameIdentity(current, offer) || (await this.#ask(current, offer));
     this.#set({ phase: "connecting" });
     if (isTaken) {
+      if (current !== undefined && !isSameIdentity(current, offer)) forgetUser();
       storeToken(offer.token);
       this.#close();
       this.#gateway = await this.#connect(offer.token);

@@ -1,4 +1,4 @@
-import { readStored, writeStored } from "../ui/stored.ts";
+import { readStored, removeStored, writeStored } from "../ui/stored.ts";
 
 /**
  * This tab's token. It is stored per tab, so that two users can be signed in at the same time, and once more for tabs
@@ -9,6 +9,8 @@ import { readStored, writeStored } from "../ui/stored.ts";
 let current: string | null = null;
 
 const slot = `skein.token:${location.pathname}`;
+/** The prefix of everything that this tab stores for its user. */
+export const userSlots = `skein.user:${location.pathname}:`;
 
 /** A tab whose token is no longer valid has none, even if another tab has signed in as a different user. */
 export function readToken(): string | null {
@@ -29,6 +31,12 @@ export function storeToken(token: string): void {
 /** Deletes a token. The token for new tabs is kept if another tab has signed in as a different user since. */
 export function forgetToken(token: string): void {
   current = null;
+  forgetUser();
   writeStored(slot, "", "tab");
   if (readStored(slot) === token) writeStored(slot, null);
+}
+
+/** Deletes what this tab has stored for its user. */
+export function forgetUser(): void {
+  removeStored(userSlots, "tab");
 }

@@ -1,5 +1,6 @@
 import { useCallback, useState, useSyncExternalStore } from "react";
 import { useGateway } from "../connect/gateway.tsx";
+import { userSlots } from "../connect/token-storage.ts";
 import { idOf } from "../live/session-row.ts";
 import { ownerOf } from "../paths.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
@@ -34,8 +35,8 @@ export interface Draft {
 const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null, edits: {} };
 
 /**
- * Keyed by session and owner, until the page is reloaded. A user who looks at another session finds the draft again,
- * but another user who signs in does not.
+ * Keyed by the signed-in user, session and owner. A user who looks at another session finds the draft again, but another
+ * user who signs in does not.
  */
 const drafts = new Map<string, Draft>();
 const listeners = new Set<() => void>();
@@ -47,6 +48,22 @@ function subscribe(listener: () => void): () => void {
 
 export type ChangeDraft = (change: (draft: Draft) => Partial<Draft>) => void;
 
+/**
+ * The part of a draft that survives a reload, in this tab. The key stays with a message that may have reached the
+ * gateway before the reload. Attachments can be too large to store.
+ */
+type StoredDraft = Pick<Draft, "text" | "sendKey">;
+
+function readDraft(id: string): StoredDraft | null {
+  const stored = readStored(`${userSlots}${id}`, "tab");
+  return stored === null ? null : (JSON.parse(stored) as StoredDraft);
+}
+
+function storeDraft(id: string, { text, sendKey, attachments }: Draft): void {
+  const kept: StoredDraft = { text, sendKey: attachments.length === 0 ? sendKey : null };
+  writeStored(`${userSlots}${id}`, text === "" ? null : JSON.stringify(kept), "tab");
+}
+
 /** Says that the initial text was changed or sent. It does not come back. */
 const startedSlot = "skein.started";
 
@@ -57,22 +74,26 @@ const startedSlot = "skein.started";
 export function useDraft(initialText: string): [Draft, ChangeDraft] {
   const { client } = useGateway();
   const place = useSessionPlace();
-  const id = idOf({ ...place, userId: ownerOf(client, place) });
-  const [initial] = useState(
-    (): Draft => ({ ...emptyDraft, text: readStored(startedSlot) === null ? initialText : "" }),
-  );
+  const { allUsers, userId } = client.hello;
+  const id = [allUsers ? "*" : (userId ?? ""), idOf({ ...place, userId: ownerOf(client, place) })].join("\n");
+  const [initial] = useState((): Draft => {
+    const text = readStored(startedSlot) === null ? initialText : "";
+    return { ...emptyDraft, text, ...readDraft(id) };
+  });
   const draft = useSyncExternalStore(subscribe, () => drafts.get(id) ?? initial);
   const change = useCallback(
     (edit: (draft: Draft) => Partial<Draft>) => {
       const before = drafts.get(id) ?? initial;
       const edited = edit(before);
-      if (initial.text !== "") writeStored(startedSlot, "yes");
+      if (initialText !== "") writeStored(startedSlot, "yes");
       // A different text is a different message with a different key.
       const isOther = edited.text !== undefined || edited.attachments !== undefined;
-      drafts.set(id, { ...before, ...(isOther ? { sendKey: null } : {}), ...edited });
+      const draft = { ...before, ...(isOther ? { sendKey: null } : {}), ...edited };
+      drafts.set(id, draft);
+      storeDraft(id, draft);
       for (const listener of [...listeners]) listener();
     },
-    [id, initial],
+    [id, initial, initialText],
   );
   return [draft, change];
 }

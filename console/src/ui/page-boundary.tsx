@@ -35,7 +35,7 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
-    // After a gateway update, the page's parts can be found only after a reload, which loses the drafts.
+    // After a gateway update, the page's parts can be found only after a reload, which loses attachments.
     return (
       <Notice text={`This page cannot be shown: ${error.message}`} isError>
         <p className={styles.actions}>

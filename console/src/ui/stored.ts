@@ -25,3 +25,13 @@ export function writeStored(slot: string, value: string | null, area: StoredFor 
     // The value is lost on the next reload.
   }
 }
+
+/** Removes the values of all slots that begin with a prefix. */
+export function removeStored(prefix: string, area: StoredFor): void {
+  try {
+    for (const slot of Object.keys(storageOf(area)))
+      if (slot.startsWith(prefix)) storageOf(area).removeItem(slot);
+  } catch {
+    // Without storage, there are no values.
+  }
+}
