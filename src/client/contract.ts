@@ -73,7 +73,8 @@ export interface SkeinClient extends WatchedCalls {
 
 /**
  * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry might
- * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one.
+ * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one. `remedy` is the end of the message
+ * that says what to do next, if there is one.
  *
  * @example
  * ```ts
@@ -91,17 +92,19 @@ export interface SkeinClient extends WatchedCalls {
 export class CallError extends Error {
   override readonly name = "CallError";
   readonly code: WireErrorCode;
+  readonly remedy: string | null;
   readonly details: NonNullable<WireError["details"]>;
   readonly retryable: boolean;
   readonly retryAfterMs: number | null;
   readonly reason: string | null;
 
   constructor(
-    { code, message, details = {}, retryable = false, retryAfterMs }: WireError,
+    { code, message, remedy, details = {}, retryable = false, retryAfterMs }: WireError,
     options?: ErrorOptions,
   ) {
     super(message, options);
     this.code = code;
+    this.remedy = remedy ?? null;
     this.details = details;
     this.retryable = retryable;
     this.retryAfterMs = retryAfterMs ?? null;

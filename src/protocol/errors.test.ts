@@ -32,6 +32,17 @@ describe("errors on the wire", () => {
     },
   );
 
+  test("the remedy is the end of the message, and is withheld with it", () => {
+    for (const code of codes) {
+      const error = new SkeinError(code, everything);
+      for (const isAdmin of [true, false]) {
+        const { message, remedy } = wireErrorOf(error, reader(isAdmin));
+        expect(remedy).toBe(message === error.message ? error.remedy : undefined);
+        expect(message.endsWith(remedy ?? "")).toBe(true);
+      }
+    }
+  });
+
   test("an unexpected error shows only an ID", () => {
     for (const error of [new Error(secret), secret, null, new SkeinError("internal", { problem: secret })]) {
       const wired = wireErrorOf(error, reader(true));

@@ -31,6 +31,8 @@ export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 export const WireErrorSchema = s.closed({
   code: s.choice(wireErrorCodes),
   message: s.string(),
+  /** The part at the end of the message that says what to do next. */
+  remedy: s.optional(s.string()),
   details: s.optional(
     s.closed({
       /** For `invalid_request`: each invalid field. */
@@ -122,9 +124,11 @@ export function wireErrorOf(
     return { code: "internal", message, details: { errorId } };
   }
   const { code, isRetryable, isPrivate } = wired;
+  const isWithheld = isPrivate === true && !reader.isAdmin;
   return present({
     code,
-    message: isPrivate === true && !reader.isAdmin ? withheld : known.message,
+    message: isWithheld ? withheld : known.message,
+    remedy: isWithheld ? undefined : known.remedy,
     details: known.code === code ? undefined : { reason: known.code },
     retryable: isRetryable,
   });

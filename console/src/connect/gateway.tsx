@@ -103,15 +103,17 @@ export function useCall<M extends MethodName>(method: M, params: Params<M>, opti
   };
 }
 
-/** The gateway's advice is for programs. A page gives its own. */
-const pageAdvice: readonly (readonly [RegExp, string])[] = [
-  [/Use sessions\.list to .*$/, "It may have been deleted, or it may belong to another user."],
-  [/Omit the user, .*$/, "To open this address, sign in as its user."],
+/** The beginnings of remedies that are for programs, and what a page says instead. */
+const pageRemedies: readonly (readonly [start: string, ours: string])[] = [
+  ["Use sessions.list ", "It may have been deleted, or it may belong to another user."],
+  ["Omit the user, ", "To open this address, sign in as its user."],
 ];
 
 /** Describes what went wrong in sentences that end with a period. */
 export function errorText(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  const text = pageAdvice.reduce((each, [advice, ours]) => each.replace(advice, ours), message);
+  const remedy = error instanceof CallError ? (error.remedy ?? "") : "";
+  const ours = pageRemedies.find(([start]) => remedy.startsWith(start))?.[1];
+  const text = ours === undefined ? message : `${message.slice(0, -remedy.length)}${ours}`;
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
