@@ -17,6 +17,8 @@ export interface PageOptions {
   readonly timeZone?: string;
   /** The URL to open instead of the route. */
   readonly link?: string;
+  /** The page stays open until the browser closes, for tests that share it. */
+  readonly staysOpen?: boolean;
 }
 
 /** A real browser with console pages. */
@@ -47,7 +49,7 @@ export class ConsoleBrowser {
       timezoneId: options.timeZone ?? "Europe/Berlin",
       reducedMotion: "reduce",
     });
-    this.#contexts.push(context);
+    if (options.staysOpen !== true) this.#contexts.push(context);
     const token = options.token === undefined ? gateway.token : options.token;
     if (token !== null)
       await context.addInitScript((given) => {
@@ -91,7 +93,7 @@ export class ConsoleBrowser {
 
   /** Closes a test's pages and fails if one of them logged an error. */
   async closePages(): Promise<void> {
-    for (const context of this.#contexts.splice(0)) await context.close();
+    await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
     expect(this.problems.splice(0)).toEqual([]);
   }
 

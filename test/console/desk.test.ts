@@ -1,11 +1,9 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser } from "./console-browser.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-");
+const { browser, startGateway } = await useConsole();
 let gateway: GatewayProcess;
 
 const config = `agents:
@@ -15,18 +13,12 @@ tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }
 `;
 
 beforeAll(async () => {
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
   for (let index = 0; index < 30; index += 1) {
     const key = `agent:${index % 2 === 0 ? "main" : "support"}:note-${index}`;
     await gateway.call("sessions.create", { key, label: `note ${index}` });
   }
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const open = () => browser.open(gateway, "/sessions");
 const table = (page: Page) => page.getByRole("main").getByRole("list", { name: "Sessions" });

@@ -1,29 +1,18 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { Locator, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { makeFamily } from "../../scripts/sample-family.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import type { CDPSession, Locator, Page } from "playwright-core";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-");
+const { browser, createFamily, startGateway } = await useConsole();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let gateway: GatewayProcess;
 
 beforeAll(async () => {
-  await makeFamily(`${home.path}/root`, { say: () => undefined });
-  gateway = await GatewayProcess.start(home.path, {
-    config: readFileSync(`${home.path}/root/skein.yaml`, "utf8"),
-  });
+  gateway = await startGateway({ config: await createFamily() });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const main = "agent:main:main";
 
@@ -121,30 +110,42 @@ async function cutRings(page: Page): Promise<string[]> {
   });
 }
 
-describe.skipIf(browser === null).each(views)("the view $name", ({ route, part }) => {
-  test("is accessible in light, in dark and on a phone of 360 pixels, and shows the same after a reload", async () => {
-    const page = await browser.open(gateway, route);
-    const loaded = async () => {
-      await part(page).locator("visible=true").first().waitFor();
-      await expect.poll(() => page.locator("main [aria-busy=true]").count()).toBe(0);
-    };
-    await loaded();
-    expect(await page.title()).toMatch(/ · Skein$/);
-    expect(await violations(page)).toEqual([]);
-    await page.emulateMedia({ colorScheme: "dark" });
-    expect(await violations(page, ["color-contrast"])).toEqual([]);
-
-    const devtools = await page.context().newCDPSession(page);
-    await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: true });
-    await page.emulateMedia({ colorScheme: "light" });
-    await page.setViewportSize({ width: 360, height: 740 });
-    await page.reload();
-    await loaded();
-    expect(new URL(page.url()).hash).toBe(`#${route}`);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
-    expect(await violations(page)).toEqual([]);
-    expect(await cutRings(page)).toEqual([]);
+describe.skipIf(browser === null)("the view", () => {
+  let page: Page;
+  let devtools: CDPSession;
+  beforeAll(async () => {
+    page = await browser.open(gateway, "/", { staysOpen: true });
+    devtools = await page.context().newCDPSession(page);
   });
+
+  test.each(views)(
+    "$name is accessible in light, in dark and on a phone of 360 pixels, and shows the same after a reload",
+    async ({ route, part }) => {
+      const loaded = async () => {
+        await part(page).locator("visible=true").first().waitFor();
+        await expect.poll(() => page.locator("main [aria-busy=true]").count()).toBe(0);
+      };
+      await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: false });
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.goto(`${gateway.url}/#${route}`);
+      await loaded();
+      expect(await page.title()).toMatch(/ · Skein$/);
+      expect(await violations(page)).toEqual([]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect(await violations(page, ["color-contrast"])).toEqual([]);
+
+      await devtools.send("Emulation.setTouchEmulationEnabled", { enabled: true });
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 360, height: 740 });
+      await page.reload();
+      await loaded();
+      expect(new URL(page.url()).hash).toBe(`#${route}`);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+      expect(await violations(page)).toEqual([]);
+      expect(await cutRings(page)).toEqual([]);
+    },
+  );
 });
 
 /** A direction change, a soft hyphen, a filler, an invisible operator, a tag, a mark, and a joiner that joins nothing. */

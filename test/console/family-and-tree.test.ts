@@ -1,27 +1,20 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = await ConsoleBrowser.launch();
-const home = temporaryFolder("skein-console-family-");
+const { browser, startGateway } = await useConsole();
 const key = "agent:main:main";
 let gateway: GatewayProcess;
 let sent = 0;
 
 beforeAll(async () => {
-  gateway = await GatewayProcess.start(home.path);
+  gateway = await startGateway();
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const open = (view: string, query: Record<string, string> = {}) =>
-  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, view, query));
+  browser.open(gateway, sessionRoute(key, view, query));
 
 async function say(message: string): Promise<void> {
   sent += 1;
@@ -79,7 +72,7 @@ describe.skipIf(browser === null)("helpers at work in the console", () => {
       message: `spawn three helpers to describe the hall ${task}; compare two lamps ${task}; plan a walk ${task} and summarize`,
       idempotencyKey: "grow",
     });
-    const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute("agent:main:work", "family"));
+    const page = await browser.open(gateway, sessionRoute("agent:main:work", "family"));
     await expect.poll(() => lanes(page).filter({ hasText: "running" }).count()).toBe(3);
     const spans = page.locator("a[data-tone=running] rect:nth-of-type(2)");
     await expect.poll(() => spans.count()).toBe(3);
@@ -102,11 +95,7 @@ describe.skipIf(browser === null)("a failed run in the console", () => {
     });
     await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     for (const options of [{}, { isDark: true, width: 360, height: 740 }]) {
-      const page = await (browser as ConsoleBrowser).open(
-        gateway,
-        sessionRoute(sessionKey, "family"),
-        options,
-      );
+      const page = await browser.open(gateway, sessionRoute(sessionKey, "family"), options);
       await expect.poll(() => lanes(page).filter({ hasText: "failed" }).count()).toBe(1);
       expect(await lanes(page).allInnerTexts()).toEqual([
         "main:broken",

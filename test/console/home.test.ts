@@ -1,26 +1,16 @@
-import { readFileSync } from "node:fs";
 import type { Locator } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { makeFamily } from "../../scripts/sample-family.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-home-");
+const { browser, createFamily, startGateway } = await useConsole();
 let gateway: GatewayProcess;
 
 beforeAll(async () => {
-  await makeFamily(`${home.path}/root`, { say: () => undefined });
-  const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8");
-  gateway = await GatewayProcess.start(home.path, { config });
+  const config = await createFamily();
+  gateway = await startGateway({ config });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 describe.skipIf(browser === null)("the first page of the console", () => {
   test("leaves more than half of a phone's screen to the transcript", async () => {

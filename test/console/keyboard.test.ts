@@ -1,11 +1,10 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute, shownEntries } from "./console-browser.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute, shownEntries } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-keyboard-");
+const { browser, startGateway } = await useConsole();
 let gateway: GatewayProcess;
 
 const config = `agents:
@@ -14,16 +13,10 @@ const config = `agents:
 `;
 
 beforeAll(async () => {
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
   for (const name of ["garden", "kitchen", "terrace"])
     await gateway.call("sessions.create", { key: `agent:support:${name}`, label: name });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 /** Opens a page or runs an action from the palette. */
 async function goTo(page: Page, name: string): Promise<void> {

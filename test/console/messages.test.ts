@@ -1,14 +1,13 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { HeldModel } from "../support/held-model.ts";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import type { HeldModel } from "../support/held-model.ts";
 import type { PageOptions } from "./console-browser.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-messages-");
+const { browser, home, startGateway, startModel } = await useConsole();
 let model: HeldModel;
 let gateway: GatewayProcess;
 
@@ -89,7 +88,7 @@ const sessions = {
   heavy: [
     user("go on"),
     answer(`${`${"a.".repeat(300)}@\n\n`.repeat(160)}the end of the addresses`),
-    answer(Array.from({ length: 12_000 }, (_, at) => `- [ ] task${at}`).join("\n")),
+    answer(Array.from({ length: 3000 }, (_, at) => `- [ ] task${at}`).join("\n")),
     answer("The last row."),
   ],
   wide: [
@@ -121,17 +120,10 @@ beforeAll(async () => {
   for (const [sessionId, messages] of Object.entries(sessions))
     await skein.session({ agentId: "main", sessionId }).append(messages);
   await skein.close();
-  model = await HeldModel.start();
+  model = await startModel();
   const config = `${model.config}agents: { main: { tools: { ask: [session_search] } } }\n`;
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  model?.close();
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const keyOf = (name: string) => `agent:main:session:${name}`;
 const open = (name: string, options: PageOptions = {}) =>
@@ -195,13 +187,13 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     const page = await open("heavy");
     await rowWith(page, "The last row.").waitFor();
     const tasks = page.getByRole("checkbox", { name: "to do" });
-    await page.getByText("task11999", { exact: true }).waitFor();
+    await page.getByText("task2999", { exact: true }).waitFor();
     expect(await tasks.count()).toBeLessThan(1500);
     const more = page.getByRole("button", { name: /lines hidden. Show more$/ });
     // Each step shows more than five hundred lines.
     for (let step = 0; step < 24 && (await more.count()) > 0; step += 1)
       await more.evaluate((button) => (button as HTMLButtonElement).click());
-    await expect.poll(() => tasks.count()).toBe(12_000);
+    await expect.poll(() => tasks.count()).toBe(3000);
     await transcript(page).evaluate((list) => list.scrollTo(0, 0));
     await page.getByText("the end of the addresses").waitFor();
   });
@@ -526,18 +518,18 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     const before = model.count;
     const message = { sessionKey: keyOf("call"), message: "search", idempotencyKey: "many arguments" };
     const { runId } = await gateway.call("chat.send", message);
-    const names = Array.from({ length: 20_000 }, (_, at) => [`k${at}`, at] as const);
+    const names = Array.from({ length: 2000 }, (_, at) => [`k${at}`, at] as const);
     (await model.request(before)).callTool("session_search", Object.fromEntries(names));
     for (const at of ["/sessions", "/runs?tab=approvals", sessionRoute(keyOf("call"))]) {
       const page = await browser.open(gateway, at);
       const call = questions(page);
       const more = (hidden: string) =>
         call.getByRole("button", { name: `… ${hidden} more arguments hidden. Show more` });
-      await more("19,980").waitFor();
+      await more("1,980").waitFor();
       const { y = -1 } = (await call.getByRole("button", { name: "Approve" }).boundingBox()) ?? {};
       expect(y > 0 && y < 780).toBe(true);
-      await more("19,980").click();
-      await more("19,780").waitFor();
+      await more("1,980").click();
+      await more("1,780").waitFor();
       expect(await call.locator("dt").allInnerTexts()).toEqual(names.slice(0, 220).map(([name]) => name));
       expect(await page.locator("*").count()).toBeLessThan(3000);
       if (at !== sessionRoute(keyOf("call"))) continue;

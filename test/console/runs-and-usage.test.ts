@@ -1,12 +1,11 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-runs-");
+const { browser, home, startGateway } = await useConsole();
 let gateway: GatewayProcess;
 
 const config = `agents:
@@ -18,15 +17,9 @@ const users = [{}, { userId: "ann" }, { userId: "bob" }] as const;
 
 beforeAll(async () => {
   await spend();
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
   for (const user of users) await gateway.call("sessions.create", { key: twin, ...user });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 /** Ann's and Bob's answers in sessions with the same key. One of the answers has no price. */
 async function spend(): Promise<void> {

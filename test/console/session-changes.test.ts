@@ -1,30 +1,22 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { HeldModel } from "../support/held-model.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import type { HeldModel } from "../support/held-model.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = await ConsoleBrowser.launch();
-const home = temporaryFolder("skein-console-");
+const { browser, startGateway, startModel } = await useConsole();
 let model: HeldModel;
 let gateway: GatewayProcess;
 let sent = 0;
 
 beforeAll(async () => {
-  model = await HeldModel.start();
-  gateway = await GatewayProcess.start(home.path, { config: model.config });
+  model = await startModel();
+  gateway = await startGateway({ config: model.config });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  model?.close();
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const open = (key: string, query: Record<string, string> = {}) =>
-  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", query));
+  browser.open(gateway, sessionRoute(key, "", query));
 const composer = (page: Page) => page.getByLabel("Message", { exact: true });
 const found = (page: Page, text: string) => page.getByText(text).first();
 const leaf = async (key: string) => (await gateway.call("sessions.get", { key })).leafId;
@@ -55,7 +47,7 @@ describe.skipIf(browser === null)("an address that cannot be read", () => {
     const key = "agent:main:main";
     await say(key, "begin", "Begun.");
     const { token } = await gateway.call("tokens.create", { scopes: ["read", "write"], userId: "ann" });
-    const page = await (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", { user: "bob" }), {
+    const page = await browser.open(gateway, sessionRoute(key, "", { user: "bob" }), {
       token,
     });
     await page.getByRole("link", { name: "All sessions" }).waitFor();
@@ -109,11 +101,12 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
   test("a long session is searched in both directions, redacted further up, and left for its end", async () => {
     const key = "agent:main:long";
     await say(key, "begin", "Begun.");
-    for (let index = 0; index < 230; index += 1) {
-      const message =
-        index === 2 ? "a needle in the hay" : index === 229 ? "a pin at the end" : `straw ${index}`;
-      await gateway.call("chat.inject", { sessionKey: key, message, idempotencyKey: `${key} ${index}` });
-    }
+    const inject = (message: string) =>
+      gateway.call("chat.inject", { sessionKey: key, message, idempotencyKey: `${key} ${message}` });
+    const straw = Array.from({ length: 228 }, (_, index) => `straw ${index}`);
+    for (const message of [...straw.splice(0, 2), "a needle in the hay"]) await inject(message);
+    await Promise.all(straw.map(inject));
+    await inject("a pin at the end");
     const needle = await entryId(key, "a needle in the hay");
     const search = async (page: Page, words: string) => {
       await page.keyboard.press("Control+f");

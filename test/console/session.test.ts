@@ -1,13 +1,12 @@
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { HeldModel } from "../support/held-model.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import type { HeldModel } from "../support/held-model.ts";
 import type { PageOptions } from "./console-browser.ts";
-import { ConsoleBrowser, sessionRoute, shownEntries } from "./console-browser.ts";
+import { sessionRoute, shownEntries } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = await ConsoleBrowser.launch();
-const home = temporaryFolder("skein-console-");
+const { browser, startGateway, startModel } = await useConsole();
 let model: HeldModel;
 let gateway: GatewayProcess;
 let key = "";
@@ -15,14 +14,8 @@ let asked = 0;
 let sessions = 0;
 
 beforeAll(async () => {
-  model = await HeldModel.start();
-  gateway = await GatewayProcess.start(home.path, { config: model.config });
-});
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  model?.close();
-  home.remove();
+  model = await startModel();
+  gateway = await startGateway({ config: model.config });
 });
 beforeEach(() => {
   sessions += 1;
@@ -30,10 +23,9 @@ beforeEach(() => {
   asked = model.count;
   key = `agent:main:page-${sessions}`;
 });
-afterEach(() => browser?.closePages());
 
 const open = (query: Record<string, string> = {}, options: PageOptions = {}) =>
-  (browser as ConsoleBrowser).open(gateway, sessionRoute(key, "", query), options);
+  browser.open(gateway, sessionRoute(key, "", query), options);
 
 /** Sends a message and returns the resulting model request, which the test answers. */
 async function ask(message: string) {
@@ -74,6 +66,22 @@ const storedIds = async () => {
 };
 
 describe.skipIf(browser === null)("a session in the console", () => {
+  test("ignores the scroll position of a transcript that is hidden while another view loads", async () => {
+    await fill(1, () => "A note");
+    const page = await open();
+    const list = await transcript(page).elementHandle();
+    const loads = Promise.withResolvers<void>();
+    await page.route(/usage-page/, async (route) => {
+      await loads.promise;
+      await route.continue();
+    });
+    await page.getByRole("link", { name: "Usage" }).click();
+    await list?.waitForElementState("hidden");
+    await list?.evaluate((element) => element.dispatchEvent(new Event("scroll")));
+    loads.resolve();
+    await page.getByText("Unpriced").first().waitFor();
+  });
+
   test("keeps the first visible row in its place while an answer grows, one pixel above the end", async () => {
     await fill(40, (index) => `Note ${index}\n\nwith a second paragraph`);
     const page = await open();
@@ -191,7 +199,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       return found;
     });
     expect(colors[0]?.filter((color) => colors[1]?.includes(color))).toEqual([]);
-    gateway = await GatewayProcess.start(home.path, { port });
+    gateway = await startGateway({ port });
     await page.getByText(offline).first().waitFor({ state: "detached" });
     const second = await ask("second");
     second.request.finish("The second answer.");
@@ -204,7 +212,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await page.clock.pauseAt(Date.now() + 60_000);
     await gateway.stop("SIGKILL");
     await page.getByText(offline).first().waitFor();
-    gateway = await GatewayProcess.start(home.path, { port });
+    gateway = await startGateway({ port });
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     await page.getByText(offline).first().waitFor({ state: "detached" });
     await page.clock.resume();
@@ -254,8 +262,8 @@ describe.skipIf(browser === null)("a session in the console", () => {
 
     await page.getByRole("link", { name: "Usage" }).click();
     await page.getByText("could not be loaded from the gateway").first().waitFor();
-    expect(browser?.problems.splice(0).join()).toContain("could not be loaded");
-    gateway = await GatewayProcess.start(home.path, { port });
+    expect(browser.problems.splice(0).join()).toContain("could not be loaded");
+    gateway = await startGateway({ port });
     await page.getByText(offline).first().waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByText("Unpriced").first().waitFor();

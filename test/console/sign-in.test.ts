@@ -1,11 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { GatewayProcess } from "../support/gateway-process.ts";
 import { PrefixProxy } from "../support/prefix-proxy.ts";
-import { ConsoleBrowser } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-");
+const { browser, startGateway } = await useConsole();
 let gateway: GatewayProcess;
 
 const basePath = "/tools/skein";
@@ -14,14 +12,8 @@ gateway: { basePath: ${basePath} }
 `;
 
 beforeAll(async () => {
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 /** The link that `skein start` printed. */
 const link = () => /^ +link +(\S+)$/m.exec(gateway.output)?.[1] ?? "";
@@ -193,7 +185,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
       JSON.stringify([location.href, history.state, { ...localStorage }, { ...sessionStorage }]),
     );
     expect(kept).not.toContain("code");
-    gateway = await GatewayProcess.start(home.path, { port: Number(new URL(gateway.url).port) });
+    gateway = await startGateway({ port: Number(new URL(gateway.url).port) });
     await page.getByText(readyText).first().waitFor();
   });
 });

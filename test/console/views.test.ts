@@ -1,32 +1,22 @@
-import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { makeFamily } from "../../scripts/sample-family.ts";
+import { beforeAll, describe, expect, test } from "vitest";
 import { keyedProviders } from "../../src/config/default-model.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
-import { ConsoleBrowser, sessionRoute } from "./console-browser.ts";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { sessionRoute } from "./console-browser.ts";
+import { useConsole } from "./use-console.ts";
 
-const browser = (await ConsoleBrowser.launch()) as ConsoleBrowser;
-const home = temporaryFolder("skein-console-views-");
+const { browser, createFamily, startGateway } = await useConsole();
 const main = "agent:main:main";
 let gateway: GatewayProcess;
 
 beforeAll(async () => {
-  await makeFamily(`${home.path}/root`, { say: () => undefined });
   // A third agent that adds another model to the X-ray's menu. No test runs it.
-  const config = readFileSync(`${home.path}/root/skein.yaml`, "utf8").replace(
+  const config = (await createFamily()).replace(
     /^agents:$/m,
     "agents:\n  other: { model: anthropic/claude-sonnet-4-5 }",
   );
-  gateway = await GatewayProcess.start(home.path, { config });
+  gateway = await startGateway({ config });
 });
-afterAll(async () => {
-  await browser?.close();
-  await gateway?.stop("SIGKILL");
-  home.remove();
-});
-afterEach(() => browser?.closePages());
 
 const open = (route: string) => browser.open(gateway, route);
 const figures = (text: string) =>

@@ -10,6 +10,8 @@ const longest = [
   "test/crash/gateway-kill",
   "test/crash/runs/family-kill",
   "test/crash/acp/partners",
+  "test/console/messages",
+  "test/console/every-view",
   "test/e2e/acp-runtime-stops",
   "test/public/attacked",
   "test/public/leftovers",

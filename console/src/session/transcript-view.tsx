@@ -119,8 +119,10 @@ export function TranscriptView({
     return end;
   };
   const noteScroll = () => {
+    // The event can arrive when the transcript is already hidden because another view loads.
+    if (scroller.current === null) return;
     const end = measureEnd();
-    const { scrollTop: top } = scroller.current as HTMLDivElement;
+    const { scrollTop: top } = scroller.current;
     if (end - top <= 0.9) isAtEnd.current = true;
     else if (top < last.current.top && last.current.end - top > 0.9) isAtEnd.current = false;
     last.current = { top, end };
