@@ -1,3 +1,5 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Page } from "playwright-core";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
@@ -64,6 +66,14 @@ const storedIds = async () => {
   const { entries } = await gateway.call("sessions.entries", { key, limit: 1000 });
   return entries.filter(({ type }) => type === "message").map(({ id }) => id);
 };
+
+/** The unfinished answers that a killed gateway would leave behind. */
+function storedTexts(): unknown[] {
+  const database = new DatabaseSync(join(gateway.root, "work.db"), { readOnly: true });
+  const rows = database.prepare("SELECT text FROM run_partials").all();
+  database.close();
+  return rows.map(({ text }) => text);
+}
 
 describe.skipIf(browser === null)("a session in the console", () => {
   test("ignores the scroll position of a transcript that is hidden while another view loads", async () => {
@@ -240,6 +250,27 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await page.reload();
     await transcript(page).getByText("Received.").waitFor();
     expect(await message.inputValue()).toBe("");
+  });
+
+  test("shows the text that was streamed before the gateway was killed, next to the new answer", async () => {
+    const page = await open();
+    const { request } = await ask("tell me");
+    request.stream("Half of an **answer**");
+    await page.locator("[data-live]").getByText("Half of an answer").waitFor();
+    // The gateway stores the streamed text about once a second, when more of it arrives.
+    const storeMore = () => {
+      request.stream(".");
+      return storedTexts();
+    };
+    await expect.poll(storeMore).toHaveLength(1);
+    const port = Number(new URL(gateway.url).port);
+    await gateway.stop("SIGKILL");
+    gateway = await GatewayProcess.start(home.path, { port });
+    (await nextRequest()).finish("The whole answer.");
+    await page.getByText("The whole answer.").first().waitFor();
+    const lost = page.locator("summary", { hasText: "Interrupted answer: Half of an answer" });
+    await lost.click();
+    await transcript(page).locator("strong", { hasText: "answer" }).waitFor();
   });
 
   test("offline says that a message is not sent, sends it once later, and loads a page again without losing drafts", async () => {

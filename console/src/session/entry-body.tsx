@@ -6,11 +6,12 @@ import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { oneLine } from "../ui/plain-text.ts";
+import { previewLine } from "../ui/preview.ts";
 import { shortCount, usageText } from "../ui/time.ts";
 import { Pictures, StoredText } from "./content-blocks.tsx";
 import styles from "./entry-row.module.css";
 import type { ContentParts } from "./rows.ts";
-import { contentParts, controlWord, quotedText } from "./rows.ts";
+import { contentParts, controlWord, interruptedText, quotedText } from "./rows.ts";
 import { describeResult, SessionResultLine } from "./session-result.tsx";
 
 type MessageEntry = Extract<TranscriptEntry, { type: "message" }>;
@@ -48,9 +49,23 @@ export function EntryBody({ entry }: { readonly entry: TranscriptEntry }): React
       return <p className={styles.change}>Thinking: {oneLine(entry.thinkingLevel)}</p>;
     case "custom_message":
       return <Prose content={contentParts(entry.content)} />;
+    case "custom":
+      return <InterruptedAnswer text={interruptedText(entry)} />;
     default:
       return <p className={styles.change}>{oneLine(entry.type)}</p>;
   }
+}
+
+/** Text that was streamed before the gateway stopped. The answer that follows does not continue it. */
+function InterruptedAnswer({ text }: { readonly text: string }) {
+  if (text === "") return <p className={styles.change}>Custom entry</p>;
+  return (
+    <Foldable name="interrupted" title={`Interrupted answer: ${previewLine(text, 100)}`}>
+      <div className={styles.thinking}>
+        <Markdown text={text} />
+      </div>
+    </Foldable>
+  );
 }
 
 function MessageBody({ message }: { readonly message: MessageEntry["message"] }): ReactNode {

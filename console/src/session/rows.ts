@@ -27,7 +27,14 @@ export function isShown(entry: TranscriptEntry): boolean {
     entry.type === "usage"
   )
     return false;
-  return entry.type !== "custom" || !entry.customType.startsWith("skein.");
+  return entry.type !== "custom" || !entry.customType.startsWith("skein.") || interruptedText(entry) !== "";
+}
+
+/** Returns the text of an answer that was lost when the gateway stopped. The run has answered again since. */
+export function interruptedText(entry: TranscriptEntry): string {
+  if (entry.type !== "custom" || entry.customType !== "skein.partial") return "";
+  const { text } = (entry.data ?? {}) as { readonly text?: unknown };
+  return typeof text === "string" ? text : "";
 }
 
 export function rowKind(entry: TranscriptEntry): RowKind {
@@ -139,6 +146,8 @@ export function rowText(entry: TranscriptEntry): string {
       return `${entry.provider}/${entry.modelId}`;
     case "thinking_level_change":
       return entry.thinkingLevel;
+    case "custom":
+      return interruptedText(entry);
     default:
       return "";
   }
