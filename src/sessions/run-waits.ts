@@ -88,8 +88,8 @@ export async function askApproval(
   asking.throwIfAborted();
   const notes = {
     approved: "It was approved.",
-    denied: `It was not approved: a person rejected it${note === null ? "." : ` and said: ${note}`}`,
-    expired: `It was not approved: no one answered within ${timeoutSeconds} seconds.`,
+    denied: `A person rejected it${note === null ? "." : ` and said: ${note}`}`,
+    expired: `No one answered within ${timeoutSeconds} seconds.`,
   };
   return { approved: answer === "approved", note: notes[answer] };
 }

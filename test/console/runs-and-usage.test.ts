@@ -68,7 +68,7 @@ describe.skipIf(browser === null)("a token for all users in the console", () => 
     await gateway.call("agent.wait", { runId, userId: "bob", timeoutMs: 150_000 });
     await gateway.call("sessions.rename", { key: twin, label: "twin of ann", userId: "ann" });
     await expect.poll(() => names(page)).toEqual(["twin of ann · ann"]);
-    await page.getByLabel("User", { exact: true }).selectOption("unnamed");
+    await page.getByLabel("User", { exact: true }).selectOption("default user");
     await expect.poll(() => names(page)).toEqual(["main:twin"]);
     await page.reload();
     await expect.poll(() => names(page)).toEqual(["main:twin"]);

@@ -136,7 +136,7 @@ function TokenForm({
         <Choice
           label="For"
           value={audience}
-          options={{ unnamed: "the unnamed user", named: "one user", all: "all users" }}
+          options={{ unnamed: "the default user", named: "one user", all: "all users" }}
           onChange={setAudience}
         />
         {audience === "named" && (

@@ -170,5 +170,5 @@ function whose({
   readonly userId?: string | undefined;
 }): string {
   if (allUsers) return "all users";
-  return userId === undefined ? "the unnamed user" : userId;
+  return userId === undefined ? "the default user" : userId;
 }

@@ -45,5 +45,5 @@ export function isSameIdentity(one: Identity, other: Identity): boolean {
 /** Completes the phrase "signed in". */
 export function identityText({ userId, allUsers }: Identity): string {
   if (allUsers) return "for all users";
-  return userId === undefined ? "as the unnamed user" : `as ${plainText(userId)}`;
+  return userId === undefined ? "as the default user" : `as ${plainText(userId)}`;
 }

@@ -72,7 +72,7 @@ export function DeskFilters() {
       {menu("Kind", "kind", kinds)}
       {menu("Agent", "agent", toOptions(agents.map(({ id }) => id)))}
       {mayListUsers &&
-        menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "unnamed" })}
+        menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "default user" })}
       {menu("Channel", "channel", toOptions(rows.map(({ channel }) => channel)))}
     </search>
   );

@@ -51,7 +51,7 @@ export function UserChoice() {
     <Choice
       label="User"
       value={query.get("user") ?? ""}
-      options={{ "": "unnamed", ...Object.fromEntries(named.map((each) => [each, each])) }}
+      options={{ "": "default user", ...Object.fromEntries(named.map((each) => [each, each])) }}
       // Another user's keys would refer to different sessions.
       onChange={(user) => change({ user: user || null, from: null, to: null, key: null })}
     />

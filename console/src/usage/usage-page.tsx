@@ -95,7 +95,7 @@ export default function UsagePage() {
           </p>
           {part !== null && (
             <h2 className={styles.part}>
-              Sessions: {part.value === "" ? "unnamed user" : part.value}{" "}
+              Sessions: {part.value === "" ? "default user" : part.value}{" "}
               <Link href={usagePath({ ...here, by: part.group === "day" ? undefined : part.group })}>
                 Show all
               </Link>

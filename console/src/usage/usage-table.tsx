@@ -32,7 +32,7 @@ export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
     }
     const value = { model: row.model, agent: row.agentId, user: row.userId ?? "" }[by];
     if (value === undefined) return "Other";
-    return <Link href={hrefOf(by, value)}>{value === "" ? "unnamed" : value}</Link>;
+    return <Link href={hrefOf(by, value)}>{value === "" ? "default user" : value}</Link>;
   };
   if (rows.length === 0) return <p>No usage in this period.</p>;
   return (

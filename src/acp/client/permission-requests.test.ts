@@ -13,7 +13,7 @@ const all = (["reject_always", "allow_always", "reject_once", "allow_once"] as c
 
 type Answer = { readonly approved: boolean; readonly note: string };
 const yes: Answer = { approved: true, note: "It was approved." };
-const no: Answer = { approved: false, note: "It was not approved: a person rejected it." };
+const no: Answer = { approved: false, note: "A person rejected it." };
 
 function opened(
   policy: PermissionContext["policy"],
@@ -69,7 +69,7 @@ describe("permission requests", () => {
     ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: a person rejected it.'],
     [
       "ask",
-      [{ approved: false, note: "It was not approved: no one answered within 5 seconds." }],
+      [{ approved: false, note: "No one answered within 5 seconds." }],
       chosen("reject_once"),
       'Permission for "Delete it" was denied: no one answered within 5 seconds.',
     ],

@@ -193,7 +193,7 @@ function describeCall(name: string, { title, command, args, rawInput }: Argument
 
 /** Extracts the reason from a person's answer, which is a whole sentence. */
 function refusalReason(note: string): string {
-  return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
+  return note.replace(/^(?:A person|No one)\b/, (start) => start.toLowerCase()).replace(/\.$/, "");
 }
 
 const optionKinds = {
