@@ -190,8 +190,8 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await page.getByText("task2999", { exact: true }).waitFor();
     expect(await tasks.count()).toBeLessThan(1500);
     const more = page.getByRole("button", { name: /lines hidden. Show more$/ });
-    // Each step shows more than five hundred lines.
-    for (let step = 0; step < 24 && (await more.count()) > 0; step += 1)
+    // Each step shows four times as much.
+    for (let step = 0; step < 3 && (await more.count()) > 0; step += 1)
       await more.evaluate((button) => (button as HTMLButtonElement).click());
     await expect.poll(() => tasks.count()).toBe(3000);
     await transcript(page).evaluate((list) => list.scrollTo(0, 0));
@@ -426,6 +426,8 @@ describe.skipIf(browser === null)("the composer of the console", () => {
     await composer(page).press("Alt+Enter");
     first.callTool("session_search", { query: "rooms" });
     await live.getByText("waiting for your approval").waitFor();
+    // The question shows the call, and so does its entry.
+    expect(await live.getByText("session_search").count()).toBe(0);
     await reader.getByText("waiting for your approval").waitFor();
     await reader.getByRole("list", { name: "Queued messages" }).getByText("later").waitFor();
     for (const name of [
@@ -543,6 +545,73 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     const { approvals } = await gateway.call("approvals.list", { open: false, runId });
     expect(approvals.map((approval) => approval.answer)).toEqual(["denied"]);
     (await model.request(before + 1)).finish("Done.");
+  });
+
+  test("folds a long name, and shows many arguments in steps that grow", async () => {
+    const before = model.count;
+    const message = { sessionKey: keyOf("named"), message: "search", idempotencyKey: "long name" };
+    await gateway.call("chat.send", message);
+    const long = `first${"n".repeat(300_000)}last`;
+    const others = Array.from({ length: 5000 }, (_, at) => [`k${at}`, at] as const);
+    (await model.request(before)).callTool("session_search", { [long]: 1, ...Object.fromEntries(others) });
+    const page = await open("named");
+    const name = questions(page).locator("dt").first();
+    await name.getByRole("button", { name: /^… [\d,]+ characters hidden. Show more$/ }).waitFor();
+    const shown = await name.innerText();
+    expect([shown.length < 200, shown.startsWith("firstn"), shown.endsWith("nlast")]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    const more = questions(page).getByRole("button", { name: /more arguments hidden. Show more$/ });
+    const counts: number[] = [];
+    while ((await more.count()) > 0) {
+      await more.evaluate((button) => (button as HTMLButtonElement).click());
+      counts.push(await questions(page).locator("dt").count());
+    }
+    expect(counts).toEqual([220, 1020, 4220, 5001]);
+    const { approvals } = await gateway.call("approvals.list", {});
+    for (const { approvalId } of approvals)
+      await gateway.call("approvals.resolve", { approvalId, answer: "denied", note: "too long" });
+    (await model.request(before + 1)).finish("Too long, then.");
+    await rowWith(page, "Too long, then.").waitFor();
+    await rowWith(page, "This call was not approved. A person rejected it and said: too long").waitFor();
+  });
+
+  test("says that another call needs the user while the pointer is on an answered one, and moves nothing", async () => {
+    const before = model.count;
+    const search = async (query: string, index: number) => {
+      await gateway.call("chat.send", { sessionKey: keyOf("two"), message: query, idempotencyKey: query });
+      (await model.request(index)).callTool("session_search", { query });
+    };
+    await search("the first", before);
+    const page = await open("two");
+    const needsYou = page.getByRole("region", { name: "Needs you" });
+    await needsYou.getByRole("button", { name: "Approve" }).click();
+    await needsYou.getByText(/^Approved just now/).waitFor();
+    const first = needsYou.getByRole("article").first();
+    const place = await first.boundingBox();
+    (await model.request(before + 1)).finish("The first is done.");
+    await rowWith(page, "The first is done.").waitFor();
+    await search("the second", before + 2);
+    const count = needsYou.getByRole("button", { name: "1 more needs you" });
+    await count.waitFor();
+    expect(await first.boundingBox()).toEqual(place);
+    expect(await needsYou.getByRole("button", { name: "Approve" }).count()).toBe(0);
+    const { x = 0, y = 0 } = (await count.boundingBox()) ?? {};
+    await page.mouse.move(x + 10, y + 10);
+    await page.mouse.down();
+    await page.mouse.up();
+    await needsYou.getByText("the second").waitFor();
+    await needsYou.getByRole("button", { name: "Approve" }).waitFor();
+    const pointed = await page.evaluate(
+      ([left, top]) => document.elementFromPoint(left ?? 0, top ?? 0)?.closest("button")?.innerText ?? "none",
+      [x + 10, y + 10],
+    );
+    expect(pointed).toBe("none");
+    await needsYou.getByRole("button", { name: "Approve" }).click();
+    (await model.request(before + 3)).finish("Both are done.");
+    await rowWith(page, "Both are done.").waitFor();
   });
 
   test("leaves the end of the transcript in view after its answer, while the agent goes on", async () => {

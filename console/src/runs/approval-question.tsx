@@ -136,16 +136,22 @@ function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   const [step, setStep] = useOpened("arguments");
   const entries = Object.entries(args);
   if (entries.length === 0) return <p className={styles.none}>without arguments</p>;
-  const shown = entries.slice(0, 20 + 200 * step);
+  // 20, 220, 1,020, 4,220 and so on
+  const shown = entries.slice(0, 20 + (200 * (4 ** step - 1)) / 3);
   const hidden = entries.length - shown.length;
   return (
     <>
       <dl className={styles.arguments}>
         {shown.map(([name, value]) => (
           <Fragment key={name}>
-            <dt>{name}</dt>
+            <dt>
+              <Value name={`name ${name}`} text={name} headChars={60} />
+            </dt>
             <dd>
-              <Value name={name} text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />
+              <Value
+                name={`value of ${name}`}
+                text={typeof value === "string" ? value : JSON.stringify(value, null, 2)}
+              />
             </dd>
           </Fragment>
         ))}
@@ -160,12 +166,21 @@ function Arguments({ args }: { readonly args: Approval["arguments"] }) {
 }
 
 /** For a long value, shows its beginning and end, with a description of the hidden part between them. */
-function Value({ name, text }: { readonly name: string; readonly text: string }) {
-  const [step, setStep] = useOpened(`value of ${name}`);
+function Value({
+  name,
+  text,
+  headChars: firstChars = 400,
+}: {
+  readonly name: string;
+  readonly text: string;
+  /** How many characters of a long value are shown at first. */
+  readonly headChars?: number;
+}) {
+  const [step, setStep] = useOpened(name);
   const folded = useMemo(() => {
-    const [headLines, headChars] = step === 0 ? [6, 400] : [200 * 10 ** step, 10_000 * 10 ** step];
-    return foldText(text, { headLines, headChars, tailLines: 2, tailChars: 100 });
-  }, [text, step]);
+    const [headLines, headChars] = step === 0 ? [6, firstChars] : [200 * 10 ** step, 10_000 * 10 ** step];
+    return foldText(text, { headLines, headChars, tailLines: 2, tailChars: firstChars / 4 });
+  }, [text, step, firstChars]);
   if (folded === null) return <>{text}</>;
   return (
     <>

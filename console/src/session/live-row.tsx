@@ -19,7 +19,10 @@ export const LiveRow = memo(function LiveRow({
   readonly agentId: string;
 }) {
   const { runId, text, thinking, tools } = answer;
-  const isAsking = useSessionApprovals().some((approval) => approval.runId === runId);
+  const asked = useSessionApprovals().filter((approval) => approval.runId === runId);
+  const isAsking = asked.length > 0;
+  // The page shows these calls with their buttons.
+  const others = tools.filter((tool) => !asked.some(({ toolCallId }) => toolCallId === tool.toolCallId));
   return (
     <article
       className={styles.row}
@@ -50,7 +53,7 @@ export const LiveRow = memo(function LiveRow({
           )}
           {text !== "" && !mayBecomeControlWord(text) && <Markdown text={text} isOpen />}
         </FoldScope>
-        {tools.map(({ toolCallId, toolName, arguments: given }) => (
+        {others.map(({ toolCallId, toolName, arguments: given }) => (
           <p key={toolCallId} className={styles.change}>
             <Wrench size={13} aria-hidden /> <span className={styles.tool}>{oneLine(toolName, 60)}</span>{" "}
             <span className={styles.arguments}>

@@ -28,7 +28,7 @@ export function SessionApprovals() {
     () => approvals.map((approval) => ({ id: approval.approvalId, approval })),
     [approvals],
   );
-  const steady = useSteady(open);
+  const steady = useSteady(open, undefined, false);
   const { items, isGone } = steady;
   return (
     <>
@@ -39,7 +39,7 @@ export function SessionApprovals() {
       </p>
       {items.length > 0 && (
         <section className={styles.approvals} aria-label="Needs you" {...steady.hold}>
-          <FreshRows steady={steady} />
+          <FreshRows steady={steady} isUrgent />
           {items.map(({ id, approval }) => (
             <ApprovalQuestion key={id} approval={approval} isGone={isGone(id)} />
           ))}

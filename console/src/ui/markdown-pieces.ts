@@ -141,7 +141,7 @@ const headCost = 120_000;
 const tailCost = 30_000;
 
 /**
- * Returns the pieces of a long text to show and how much is hidden between them. Each step shows the same amount more.
+ * Returns the pieces of a long text to show and how much is hidden between them. Each step shows four times as much.
  */
 export function foldPieces(
   pieces: readonly MarkdownPiece[],
@@ -155,7 +155,7 @@ export function foldPieces(
   // The last piece is always shown, because that is where an answer grows.
   let [from, to] = [0, Math.max(0, pieces.length - 1)];
   for (let left = tailCost; to > 0 && left >= next(to - 1); left -= next(to)) to -= 1;
-  for (let left = headCost * (step + 1); from < to && left > 0; from += 1) left -= next(from);
+  for (let left = headCost * 4 ** step; from < to && left > 0; from += 1) left -= next(from);
   if (from >= to) return { head: pieces, hidden: null, tail: [] };
   const between = pieces.slice(from, to);
   const lines = between.reduce((sum, { lineCount }) => sum + lineCount, 0);

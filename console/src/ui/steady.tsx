@@ -25,6 +25,8 @@ export function useSteady<T extends { readonly id: string }>(
   items: readonly T[],
   /** The part of its old position that a changed row keeps, such as its group. */
   inPlace: (now: T, before: T) => T = (now) => now,
+  /** Whether rows can be added at the end. Above a fixed bottom edge, they would push the other rows up. */
+  canGrow = true,
 ): Steady<T> {
   const [isPointed, setIsPointed] = useState(false);
   const [isFocused, setIsFocused] = useState(false);
@@ -49,7 +51,8 @@ export function useSteady<T extends { readonly id: string }>(
   });
   const held = useRef<readonly T[] | null>(null);
   if (!isPointed && !isFocused) held.current = null;
-  else held.current = held.current === null ? items : withRest(held.current, items);
+  else if (held.current === null) held.current = items;
+  else if (canGrow) held.current = withRest(held.current, items);
   const order = held.current;
   const shown = useMemo(() => {
     const current = new Map(items.map((item) => [item.id, item]));
@@ -93,12 +96,25 @@ function withRest<T extends { readonly id: string }>(order: readonly T[], items:
 /**
  * Shows new rows. Must be inside the element that holds the rows, because they move as soon as the pointer leaves it.
  */
-export function FreshRows({ steady }: { readonly steady: Steady<unknown> }) {
+export function FreshRows({
+  steady,
+  isUrgent = false,
+}: {
+  readonly steady: Steady<unknown>;
+  /** Whether the new rows need the user. The button is then not where the rows have their own buttons. */
+  readonly isUrgent?: boolean;
+}) {
   const { fresh, release } = steady;
   if (fresh.length === 0) return null;
+  const count = fresh.length.toLocaleString("en");
   return (
-    <button type="button" className={buttons.button} data-look="fresh" onClick={release}>
-      {fresh.length.toLocaleString("en")} new
+    <button
+      type="button"
+      className={buttons.button}
+      data-look={isUrgent ? "fresh alarm" : "fresh"}
+      onClick={release}
+    >
+      {isUrgent ? `${count} more ${fresh.length === 1 ? "needs" : "need"} you` : `${count} new`}
     </button>
   );
 }
