@@ -265,7 +265,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await expect.poll(storeMore).toHaveLength(1);
     const port = Number(new URL(gateway.url).port);
     await gateway.stop("SIGKILL");
-    gateway = await GatewayProcess.start(home.path, { port });
+    gateway = await startGateway({ port });
     (await nextRequest()).finish("The whole answer.");
     await page.getByText("The whole answer.").first().waitFor();
     const lost = page.locator("summary", { hasText: "Interrupted answer: Half of an answer" });
