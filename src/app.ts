@@ -300,7 +300,7 @@ async function wire(
       await engine.close(graceMs);
       await acp.close();
       await mcp.close();
-      runs.endLoopTurns(null, owner);
+      await runs.endLoopTurns(null, owner).catch(report);
       closing.abort(wasClosed());
       stopStoreEvents();
       stopAnnouncing();
@@ -346,7 +346,7 @@ const defaultLeaseMs = 30_000;
  */
 async function settleStores({ spaces, store, runs, report }: App): Promise<void> {
   await store.work.settle().catch(report);
-  const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
+  const missing = (await runs.openUsers()).flatMap((userId) => spaces.missingStore(userId) ?? []);
   for (const name of new Set(missing)) report(new SkeinError("store_unknown", { store: name }));
 }
 

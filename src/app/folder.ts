@@ -2,6 +2,7 @@ import fs, { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
+import { valueScript } from "../core/script.ts";
 import { repairRunTables, runSteps } from "../runs/ledger/schema.ts";
 import type { Store } from "../store/contract.ts";
 import type { BackupManifest } from "../store/files/backup.ts";
@@ -104,7 +105,10 @@ export async function openFolder({ fix, ...options }: FolderOptions): Promise<Fo
 
 function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
   const runs = { fact: "schema.runs", table: "runs", version: runSteps.length };
-  return { schemas: [runs, ...others], settle: repairRunTables };
+  return {
+    schemas: [runs, ...others],
+    settle: (tables) => (tables.includes("runs") ? repairRunTables() : valueScript([])),
+  };
 }
 
 /** Whether a folder contains sessions. Skein does not write into a folder with other content. */

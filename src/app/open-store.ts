@@ -17,8 +17,8 @@ import type { FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
-import type { WorkingStore } from "../store/spaces.ts";
 import { Spaces } from "../store/spaces.ts";
+import type { WorkingStore } from "../store/work.ts";
 import { Attendance } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 

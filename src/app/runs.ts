@@ -1,13 +1,14 @@
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
-import type { EmbeddedRunsOptions } from "../runs/ledger/embedded-runs.ts";
-import { EmbeddedRuns } from "../runs/ledger/embedded-runs.ts";
+import type { LedgerRunsOptions } from "../runs/ledger/ledger-runs.ts";
+import { LedgerRuns } from "../runs/ledger/ledger-runs.ts";
+import { SqliteEngine } from "../runs/ledger/sqlite-engine.ts";
 import type { App } from "../sessions/app.ts";
 import { removeHandedFiles } from "../sessions/attachment-files.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { scopeOfSession } from "../store/rules.ts";
-import type { WorkingStore } from "../store/spaces.ts";
+import type { WorkingStore } from "../store/work.ts";
 import { claimsHere, isOwnerGone } from "./process.ts";
 
 /** Attaches runs to a store. From then on, resets and removals of its sessions take the runs into account. */
@@ -17,10 +18,10 @@ export function attachRuns(
     readonly leaseMs?: number;
     readonly workers?: boolean | "own";
   },
-): EmbeddedRuns {
+): LedgerRuns {
   const { store, config, agents, spaces, clock, newId, bus } = app;
   const { budget, lanes, session } = config;
-  const runs = new EmbeddedRuns({
+  const runs = new LedgerRuns({
     clock,
     newId,
     emit: bus.emit,
@@ -44,12 +45,12 @@ export function attachRuns(
  * The store of a folder in which this process executes no runs. It includes the runs that other processes have left
  * there.
  */
-export type FolderStore = FilesStore & { readonly runs: EmbeddedRuns };
+export type FolderStore = FilesStore & { readonly runs: LedgerRuns };
 
 /** Attaches runs to a store without executing any so that resets and removals respect other processes' runs. */
-export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
+export function attachIdleRuns(store: WorkingStore): LedgerRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
-  const runs = new EmbeddedRuns({ ...parts, ...rim(store) });
+  const runs = new LedgerRuns({ ...parts, ...rim(store) });
   store.work.attend(runs.attendant);
   return runs;
 }
@@ -58,21 +59,19 @@ export function attachIdleRuns(store: WorkingStore): EmbeddedRuns {
 function rim(
   store: WorkingStore,
 ): Pick<
-  EmbeddedRunsOptions,
-  "ledger" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
+  LedgerRunsOptions,
+  "engine" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
 > {
   return {
     removeAttachments: removeHandedFiles,
-    ledger: store.work.ledger,
+    engine: new SqliteEngine(store.work.ledger),
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>
       (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,
-    underLock: async (session, act) => {
-      const { leafId } = await store.sessions.append(scopeOfSession(session), session.sessionId, [], {
-        fence: act,
-      });
-      return { leafId };
-    },
+    underLock: (session, durability, script) =>
+      store.sessions.append(scopeOfSession(session), session.sessionId, [], {
+        fence: { script, durability },
+      }),
   };
 }

@@ -1,3 +1,4 @@
+import type { Script, SqlDatabase } from "../core/script.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { RemovedTexts } from "../core/tombstone.ts";
@@ -50,8 +51,10 @@ export interface RunStore {
   adoptRequest(run: Pick<Run, "root">): void;
   /** Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and limits. */
   accept(request: AcceptRequest): Promise<Accepted>;
-  /** Like `accept`, but inside a transaction of the session store (`StoreWork.create`). */
-  acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly afterCommit: AfterCommit };
+  /** Like `accept`, but part of a transaction of the session store (`StoreWork.create`). */
+  acceptWithin(
+    request: AcceptRequest,
+  ): Script<{ readonly accepted: Accepted; readonly afterCommit: AfterCommit }>;
   /** Throws `budget_exceeded` if a run under this root would be rejected now. Reserves nothing. */
   checkBudget(root: RootRef): Promise<void>;
   /** Returns `null` if no waiter has ever been registered. */
@@ -119,22 +122,22 @@ export interface RunStore {
 
   /**
    * Opens or extends a turn in an application's own agent loop. No run in the session is claimed until the turn ends.
-   * Returns `true` if the turn is new. Throws `conflict` if another process has a turn open. Called under the session's
+   * Returns `true` if the turn is new. Throws `conflict` if another process has a turn open. Run under the session's
    * lock, when an entry is written.
    */
-  openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): boolean;
+  openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean>;
   /**
    * Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns `true` if a turn was open.
    */
-  endLoopTurns(uid: string | null, owner: string): boolean;
+  endLoopTurns(uid: string | null, owner: string): Promise<boolean>;
 
   /**
    * Claims the next run according to lanes and fairness. Within a session, recovered and woken runs come first. Skips
    * sessions whose uid is in `except`.
    */
   claim(owner: string, except?: ReadonlySet<string>): Promise<Claim | null>;
-  /** Called under the session's lock, when an entry is written. */
-  isHeld(held: HeldRun): boolean;
+  /** Whether the run still holds its session. A store checks this again when it writes an entry for the run. */
+  isHeld(held: HeldRun): Promise<boolean>;
   /** Extends the leases. Returns the runs that this owner has lost. */
   renew(owner: string, held: readonly HeldRun[]): Promise<readonly string[]>;
   /**
@@ -213,8 +216,11 @@ export interface RunStore {
    */
   releaseApp(runId: string): Promise<Run | null>;
 
-  /** Returns the owner's runs with a pending stop request. */
-  stopRequests(owner: string): Promise<readonly string[]>;
+  /** Returns which of these runs the owner has lost or has been asked to stop. */
+  stopRequests(
+    owner: string,
+    held: readonly HeldRun[],
+  ): Promise<{ readonly lost: readonly string[]; readonly aborted: readonly string[] }>;
 
   /**
    * Adds a step's cost to the run and to every root it is charged to. Throws `budget_exceeded` once a root exceeds its
@@ -246,7 +252,7 @@ export interface RunStore {
   /** Handles lost leases, due sleepers and deadlines, and deletes data older than 30 days. Returns the time of the next sweep. */
   sweep(): Promise<{ readonly nextAt: number | null }>;
   /** Whether another process has written since the last call or a batch of announcements is due. */
-  changedByOthers(): boolean;
+  changedByOthers(): Promise<boolean>;
 }
 
 export interface OutboxStore {
@@ -274,7 +280,7 @@ export interface OutboxStore {
 }
 
 /**
- * Keeps runs consistent with their session. A store calls these methods inside its own transaction. An error rolls the
+ * Keeps runs consistent with their session. A store runs these scripts inside its own transaction. An error rolls the
  * change back.
  */
 export interface WorkAttendant {
@@ -283,27 +289,29 @@ export interface WorkAttendant {
    * unless the run's owner is the one resetting the session (`isOwner`), in which case that run moves to the new
    * session.
    */
-  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit;
+  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): Script<AfterCommit>;
   /** Ends the session's runs. Unread input from other sessions goes to the parent or becomes a dead letter. */
-  remove(session: SessionRef, parent: SessionRef | null): AfterCommit;
+  remove(session: SessionRef, parent: SessionRef | null): Script<AfterCommit>;
   /**
    * Throws `conflict` while a run is running or waiting. `act` is the rejected action that the error names. By default,
    * it is a move to another branch.
    */
-  branch(session: SessionRef, act?: "reset"): void;
+  branch(session: SessionRef, act?: "reset"): Script<unknown>;
   /** Erases copies of redacted entries from runs and the outbox. */
-  redact(removed: RemovedEntries): void;
+  redact(removed: RemovedEntries): Script<unknown>;
   /**
    * Deletes all data of these sessions. If a user is given, deletes all of that user's data, and the list must include
    * all of the user's sessions.
    */
-  purge(uids: readonly string[], userId?: string): void;
+  purge(uids: readonly string[], userId?: string): Script<unknown>;
   /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
   /** Whether a session has ever had a run. */
-  hasRuns(uid: string): boolean;
+  hasRuns(uid: string): Script<boolean>;
   /** Whether unread input refers to a blob. */
-  isBlobInUse(sha256: string): boolean;
+  isBlobInUse(sha256: string): Script<boolean>;
+  /** Whether a run still holds its session. */
+  isHeld(held: HeldRun): Script<boolean>;
 }
 
 /** Redacted entries in a session and its copies. */
@@ -315,20 +323,8 @@ export interface RemovedEntries {
   readonly texts: RemovedTexts;
 }
 
-/** The run ledger's database. The files store's `Database` implements it. */
-export interface Ledger {
-  /** Prepares each SQL statement once. */
-  sql(text: string): {
-    all(...values: LedgerValue[]): Record<string, unknown>[];
-    get(...values: LedgerValue[]): Record<string, unknown> | undefined;
-  };
-  run(text: string, ...values: LedgerValue[]): { readonly changes: number | bigint };
-  /** Runs a transaction that excludes all other processes. Nested calls join the outer transaction. */
-  exclusively<T>(act: () => T): T;
-  /** Commits without waiting for the disk. The change survives a process crash, but can be lost in a power failure. */
-  unsynced(act: () => unknown): void;
+/** The database of the run ledger, tokens and event numbers. The files store's `Database` implements it. */
+export interface Ledger extends SqlDatabase {
   /** A value that changes when any connection writes. `null` within a transaction. */
   changeMark(): string | null;
 }
-
-export type LedgerValue = string | number | null;

@@ -15,9 +15,9 @@ function workerOver(
   const some: Partial<RunStore> = {
     sweep: async () => ({ nextAt: null }),
     claim: async () => null,
-    changedByOthers: () => false,
-    stopRequests: async () => [],
-    isHeld: () => true,
+    changedByOthers: async () => false,
+    stopRequests: async () => ({ lost: [], aborted: [] }),
+    isHeld: async () => true,
     get: async () => null,
     ...runs,
   };
@@ -201,7 +201,10 @@ test("a run that was ended from outside is stopped at once, not at the next hear
   let isEnded = false;
   const runs: Partial<RunStore> = {
     claim: async () => waiting.shift() ?? null,
-    isHeld: ({ runId, fence }) => !(isEnded && runId === "r1" && fence === 3),
+    stopRequests: async (_owner, held) => ({
+      lost: held.filter(() => isEnded).map(({ runId }) => runId),
+      aborted: [],
+    }),
   };
   const begun = Promise.withResolvers<void>();
   const reason = Promise.withResolvers<unknown>();

@@ -283,11 +283,14 @@ export class Worker {
   async #stopRequested(): Promise<void> {
     if (this.#active.size === 0) return;
     const { runs, owner } = this.#options;
-    for (const { held, stop } of this.#active.values())
-      if (!stop.signal.aborted && !runs.isHeld(held)) stop.abort(new RunStopped("lost"));
-    for (const runId of await runs.stopRequests(owner)) {
-      const stop = this.#active.get(runId)?.stop;
-      if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));
+    const active = [...this.#active.values()].filter(({ stop }) => !stop.signal.aborted);
+    const { lost, aborted } = await runs.stopRequests(
+      owner,
+      active.map(({ held }) => held),
+    );
+    for (const { held, stop } of active) {
+      if (lost.includes(held.runId)) stop.abort(new RunStopped("lost"));
+      if (aborted.includes(held.runId)) stop.abort(new RunStopped("aborted"));
     }
   }
 
@@ -316,9 +319,9 @@ export class Worker {
     if (active?.held.fence === fence) active.stop.abort(new RunStopped("closing"));
   }
 
-  #poll(): void {
+  async #poll(): Promise<void> {
     try {
-      if (this.#resuming.length > 0 || this.#options.runs.changedByOthers()) this.wake();
+      if (this.#resuming.length > 0 || (await this.#options.runs.changedByOthers())) this.wake();
     } catch (error) {
       this.#options.report(error);
     }

@@ -11,10 +11,11 @@ import type { IdSource } from "../core/ids.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Calls } from "../protocol/calls.ts";
 import type { Run } from "../runs/contract.ts";
-import type { EmbeddedRuns } from "../runs/ledger/embedded-runs.ts";
+import type { LedgerRuns } from "../runs/ledger/ledger-runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { FilesStore } from "../store/files/store.ts";
-import type { Spaces, WorkingStore } from "../store/spaces.ts";
+import type { Spaces } from "../store/spaces.ts";
+import type { WorkingStore } from "../store/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Summarize } from "../transcript/compaction/summarize-piece.ts";
@@ -50,7 +51,7 @@ export interface App {
   /** Maps users in other stores and namespaces to the user IDs that the store and the runs use. */
   readonly spaces: Pick<Spaces<SkeinStore>, "enter" | "missingStore">;
   readonly files: FileBoundary;
-  readonly runs: EmbeddedRuns;
+  readonly runs: LedgerRuns;
   readonly endHooks: SessionEndHooks<SkeinStore>;
   readonly bus: EventBus;
   readonly hooks: HookRegistry;

@@ -13,7 +13,8 @@ import type {
 } from "../core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
-import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
+import type { AppendItem, EntryPage, Scope } from "../store/contract.ts";
+import type { FencedStore, FenceOption } from "../store/work.ts";
 import { createMissingResult } from "../transcript/steps/repair-tool-pairing.ts";
 import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool-results.ts";
 import type { HookRegistry } from "./hooks.ts";
@@ -41,13 +42,13 @@ export interface GuardedAppend {
 
 /** The store that {@link guardedAppend} writes to, and the hooks that can change or reject a message. */
 export interface GuardDeps {
-  readonly store: Store;
+  readonly store: FencedStore;
   /** If absent, no hooks are called. */
   readonly hooks?: HookRegistry;
 }
 
 /** Options for {@link guardedAppend}. */
-export interface GuardOptions extends Pick<AppendOptions, "fence"> {
+export interface GuardOptions extends FenceOption {
   readonly id?: string;
   /**
    * Throws `fenced` unless this is the last message on the branch. `null` means that the branch has no message. Used by
@@ -141,7 +142,7 @@ export async function guardedNote(
 }
 
 /** New input unarchives a session. */
-async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
+async function unarchive(store: FencedStore, scope: Scope, sessionId: string): Promise<void> {
   const session = await store.sessions.get(scope, sessionId);
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
@@ -168,7 +169,7 @@ type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | 
 /**
  * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
  */
-const queues = new WeakMap<Store, KeyedMutex>();
+const queues = new WeakMap<FencedStore, KeyedMutex>();
 
 function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
   const [store, scope, sessionId] = args;
@@ -181,7 +182,7 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
 
 /** Decides what to write based on the current branch. Writes only if the branch has not moved since it was read. */
 async function decideAndAppend(
-  store: Store,
+  store: FencedStore,
   scope: Scope,
   sessionId: string,
   options: Omit<GuardOptions, "ctx">,
@@ -212,7 +213,7 @@ async function decideAndAppend(
 }
 
 /** Returns the end of the branch, starting at the last message whose calls might still be pending. */
-async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
+async function lastTurn(store: FencedStore, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
   const isWhole = page?.entries.some(
@@ -279,7 +280,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
 
 /** Moves content that is too large for one line into blobs. */
 export async function withBlobs(
-  store: Store,
+  store: FencedStore,
   scope: Scope,
   message: MessageDraft,
   notes: GuardNote[] = [],
@@ -301,7 +302,7 @@ export async function withBlobs(
 type Block = TextBlock | ImageBlock;
 
 async function capResult(
-  store: Store,
+  store: FencedStore,
   scope: Scope,
   content: readonly Block[],
   notes: GuardNote[],
@@ -331,14 +332,19 @@ async function capResult(
 
 const anyHash = "0".repeat(64);
 
-async function textToBlob(store: Store, scope: Scope, text: string): Promise<BlobRef> {
+async function textToBlob(store: FencedStore, scope: Scope, text: string): Promise<BlobRef> {
   const bytes = new TextEncoder().encode(text);
   const sha256 = await store.blobs.put(scope, bytes);
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
 /** Replaces a large image with a text block that contains the blob's hash. Other programs can read the block. */
-async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
+async function imageToBlob(
+  store: FencedStore,
+  scope: Scope,
+  block: Block,
+  notes: GuardNote[],
+): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
   const sha256 = await store.blobs.put(scope, bytes);

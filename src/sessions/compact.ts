@@ -2,8 +2,9 @@ import type { ContextMessage } from "../core/context.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { CompactedPayload } from "../protocol/session-changes.ts";
-import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
+import type { FencedStore } from "../store/work.ts";
 import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
@@ -26,7 +27,7 @@ import { defaultWindow } from "./turn-request.ts";
 
 /** The store that a compaction writes to. */
 export interface CompactionDeps {
-  readonly store: Pick<Store, "sessions">;
+  readonly store: Pick<FencedStore, "sessions">;
   /** Called as `before_compaction` and `after_compaction`. */
   readonly hooks?: HookRegistry;
 }
@@ -165,7 +166,7 @@ export async function compactNow(
   { instructions, signal = new AbortController().signal }: CompactNowOptions = {},
 ): Promise<CompactionOutcome> {
   const { models, config, runs } = app;
-  checkIdle(runs, session);
+  await runs.read(() => checkIdle(runs, session));
   const model = models.turnModel(modelName(app, session));
   return compactSession(app, scopeOfSession(session), session, {
     summarize: models.summarizer(model, { signal, limits: modelLimits(config), onUsage: () => undefined }),
@@ -175,10 +176,7 @@ export async function compactNow(
     trigger: "manual",
     signal,
     ...(instructions === undefined ? {} : { instructions }),
-    fence: () => {
-      checkIdle(runs, session);
-      return true;
-    },
+    fence: { script: () => checkIdle(runs, session) },
   });
 }
 

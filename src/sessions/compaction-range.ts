@@ -7,6 +7,7 @@ import { stringifyJson } from "../core/json.ts";
 import { sameJson } from "../core/link-entries.ts";
 import type { EntryPage, EntryRange, Scope, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
+import type { WorkingSessions } from "../store/work.ts";
 import { byteBudgetFor } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { planCut } from "../transcript/compaction/plan-cut.ts";
@@ -15,7 +16,7 @@ import { planCut } from "../transcript/compaction/plan-cut.ts";
 const widerBy = 4;
 
 export interface StoredSession {
-  readonly sessions: SessionStore;
+  readonly sessions: WorkingSessions;
   readonly scope: Scope;
   readonly sessionId: string;
 }

@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../core/context.ts";
 import { SkeinError } from "../core/errors.ts";
 import { escapeToLine, thrownText } from "../core/text.ts";
-import type { AppendOptions } from "../store/contract.ts";
+import type { FenceOption } from "../store/work.ts";
 import type { SectionId } from "../transcript/compaction/check-summary.ts";
 import { checkSummary } from "../transcript/compaction/check-summary.ts";
 import type { CompactionMode } from "../transcript/compaction/chunks.ts";
@@ -159,7 +159,7 @@ export interface CompactionOptions {
   /** The context for hooks. Defaults to the user, agent and session. */
   readonly ctx?: RuntimeContext;
   /** Runs in the same transaction as the write and checks that the run has not lost its session. */
-  readonly fence?: AppendOptions["fence"];
+  readonly fence?: FenceOption["fence"];
 }
 
 /** A compaction that has been written. */

@@ -83,10 +83,9 @@ const fromPeople: readonly string[] = ["user", "channel"];
  * there is no reset.
  */
 export async function resetIfDue(
-  { store, endHooks, config, clock }: Pick<App, "store" | "endHooks" | "config" | "clock">,
+  { store, endHooks, config, clock, runs }: Pick<App, "store" | "endHooks" | "config" | "clock" | "runs">,
   session: SessionRecord,
-  { run, how }: Claim,
-  fence: () => boolean,
+  { run, how, held }: Claim,
 ): Promise<SessionRecord | null> {
   const scope = scopeOfSession(session);
   const rules = config.session.reset;
@@ -106,6 +105,7 @@ export async function resetIfDue(
   });
   if (!reset) return null;
   const ctx = contextOfSession(store, session, run);
+  const fence = { held, script: () => runs.attendant.isHeld(held) };
   const done = await endHooks.reset(scope, session, { why, ctx, fence });
   return "cancel" in done ? null : done.fresh;
 }

@@ -2,6 +2,7 @@ import type { Config } from "../config/sections/all.ts";
 import { SkeinError } from "../core/errors.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import type { Script } from "../core/script.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { spaceOf } from "../core/space.ts";
 import type { ParentPlace } from "../file-access/file-boundary.ts";
@@ -28,10 +29,14 @@ export function modelLimits({ retries }: Pick<Config, "retries">) {
   return { stallMs: retries.stallSeconds * 1000, maxRetries: retries.max };
 }
 
-/** Throws `conflict` while a run is active in the session. */
-export function checkIdle({ attendant }: Pick<App["runs"], "attendant">, session: SessionRecord): void {
+/** Throws `conflict` while a run is active in the session. A fence can run it under the session's lock. */
+export function* checkIdle(
+  { attendant }: Pick<App["runs"], "attendant">,
+  session: SessionRecord,
+): Script<true> {
   try {
-    attendant.branch(sessionRefOf(session));
+    yield* attendant.branch(sessionRefOf(session));
+    return true;
   } catch (error) {
     const problem = `The session ${session.sessionId} has an active run`;
     const advice = "Wait for the run to end, or abort it";

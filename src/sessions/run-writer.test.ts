@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fakeApp } from "../../test/support/fake-app.ts";
+import { valueScript } from "../core/script.ts";
 import type { Claim } from "../runs/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { HookRegistry } from "./hooks.ts";
@@ -12,7 +13,7 @@ async function begun() {
   const app = fakeApp({
     store,
     hooks: new HookRegistry(),
-    runs: { isHeld: () => true },
+    runs: { attendant: { isHeld: () => valueScript(true) } },
     bus: { emit: () => undefined },
     clock: { now: () => 0 },
   });

@@ -10,6 +10,7 @@ import type { Claim, HeldRun, Run } from "../runs/contract.ts";
 import { isFenced } from "../runs/worker.ts";
 import type { EntryPage, EntryRange, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
+import type { FenceScript } from "../store/work.ts";
 import type { App } from "./app.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "./append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "./append.ts";
@@ -52,11 +53,17 @@ export class RunWriter {
     return new RunWriter(app, session, claim, lastMessageOf(await tailOf(app, session, claim.leafId)));
   }
 
-  readonly fence = (): boolean => this.#app.runs.isHeld(this.#held);
+  /** Rejects writes once another process owns the run. */
+  get fence(): FenceScript {
+    const { attendant } = this.#app.runs;
+    const held = this.#held;
+    return { held, script: () => attendant.isHeld(held) };
+  }
 
   /** Throws `fenced` if another process owns the run. */
-  check(): void {
-    if (!this.fence()) throw new SkeinError("fenced", { sessionId: this.#session.sessionId });
+  async check(): Promise<void> {
+    if (!(await this.#app.runs.isHeld(this.#held)))
+      throw new SkeinError("fenced", { sessionId: this.#session.sessionId });
   }
 
   /** Writes a message through the guard. If an entry with this ID exists, nothing is written. */

@@ -32,8 +32,7 @@ export async function executeRun(app: App, claim: Claim, signal: AbortSignal): P
   let execution = new RunExecution(app, found, claim);
   try {
     const session = await withWorkingDirectory(app, found);
-    const fence = () => app.runs.isHeld(held);
-    const fresh = await resetIfDue(app, session, claim, fence);
+    const fresh = await resetIfDue(app, session, claim);
     const current = fresh === null ? session : await withWorkingDirectory(app, fresh);
     const begun = fresh === null ? claim : { ...claim, leafId: fresh.leafId };
     execution = new RunExecution(app, current, begun);
@@ -139,7 +138,7 @@ class RunExecution {
     const outcome = outcomeOf(error, this.#claim.run, this.#app.redactor);
     if (outcome === null) {
       if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#claim.held);
-      else if (isFenced(error) && runs.isHeld(this.#claim.held)) await runs.lose(this.#claim.held);
+      else if (isFenced(error) && (await runs.isHeld(this.#claim.held))) await runs.lose(this.#claim.held);
       return;
     }
     if (this.#phase !== "turn" && isDiskFault(error)) throw new RunDeferred(error);

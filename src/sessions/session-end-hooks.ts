@@ -1,11 +1,12 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import type { AppendOptions, Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { FencedStore, FenceOption, WorkingSessions } from "../store/work.ts";
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
-interface ResetRequest extends Pick<AppendOptions, "fence"> {
+interface ResetRequest extends FenceOption {
   /** One sentence, passed to the hooks. */
   readonly why: string;
   readonly sessionId?: string;
@@ -16,7 +17,7 @@ interface ResetRequest extends Pick<AppendOptions, "fence"> {
 type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
 /** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
-export class SessionEndHooks<S extends Store> {
+export class SessionEndHooks<S extends FencedStore> {
   /** The store whose resets and removals trigger the hooks. */
   readonly store: S;
   readonly #plain: S;
@@ -27,7 +28,7 @@ export class SessionEndHooks<S extends Store> {
     this.#plain = store;
     this.#hooks = hooks;
     this.#report = report;
-    const hooked: Pick<SessionStore, "reset" | "remove"> = {
+    const hooked: Pick<WorkingSessions, "reset" | "remove"> = {
       reset: (scope, sessionId, options) => this.#resetOrThrow(scope, sessionId, options),
       remove: (scope, sessionId, options) => this.#remove(scope, sessionId, options),
     };

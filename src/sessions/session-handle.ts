@@ -6,6 +6,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
+import type { Script } from "../core/script.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import type { Params, Result } from "../protocol/method-table.ts";
@@ -225,19 +226,20 @@ export class SessionHandle {
     const known = await this.#find();
     for (const { draft } of drafts) await this.#checkTextSize(shownText(draft), known);
     const session = await this.#open();
-    checkIdle(runs, session);
+    await runs.read(() => checkIdle(runs, session));
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
       entries: [],
       notes: [],
       refused: [],
     };
     let isNew = false;
-    const fence = () => {
-      checkIdle(runs, session);
-      isNew = runs.openLoopTurn(session, owner) || isNew;
-      this.#loopTurn = session.uid;
+    const openTurn = function* (): Script<boolean> {
+      yield* checkIdle(runs, session);
+      isNew = (yield* runs.openLoopTurn(session, owner)) || isNew;
       return true;
     };
+    const fence = { script: openTurn, durability: "unsynced" } as const;
+    this.#loopTurn = session.uid;
     try {
       for (const { item, draft } of drafts) {
         const { entries, notes, refused } = await guardedAppend(
@@ -269,7 +271,7 @@ export class SessionHandle {
     this.#loopTurn = null;
     const { runs, owner, worker } = this.#app;
     // Waiting runs can be claimed now.
-    if (uid !== undefined && runs.endLoopTurns(uid, owner)) worker.wake();
+    if (uid !== undefined && (await runs.endLoopTurns(uid, owner))) worker.wake();
   };
 
   /**

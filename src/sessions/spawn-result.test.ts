@@ -25,12 +25,13 @@ const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", age
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ planSequel });
   const untilAgentSessionId: AcpAgents["untilAgentSessionId"] = (run) => agent(acts, run);
-  const ground = spawnGround(folder, [agentPolicy("main")], {
+  const parts = {
     runs: books.runs,
     clock: { now: () => books.now },
     watcher: { untilEnded: async (runId: string) => acts.ended(runId) },
     acp: { names: ["codex"], defaultAgent: "codex", untilAgentSessionId },
-  });
+  };
+  const ground = spawnGround(folder, [agentPolicy("main")], parts, books.db);
   const { session } = await ground.caller();
   books.sessions.set(session.uid, sessionRefOf(session));
   const acts: Acts = {

@@ -1,6 +1,7 @@
 import { KeyedMutex } from "../core/concurrency.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
+import type { SessionRef } from "../core/session-ref.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText, escapeToLine, thrownText } from "../core/text.ts";
 import { redactedText } from "../core/tombstone.ts";
@@ -217,10 +218,10 @@ class Spawning {
     const init: SessionInit = { key, sessionId, cwd: terms.cwd, meta };
     if (this.#request.context === "fork") return this.#acceptFor(await this.#forked(init), first);
     let run: Run | null = null;
-    await this.#app.store.work.create(this.#scope(terms), init, (session) => {
-      const { accepted, afterCommit } = this.#app.runs.acceptWithin(
-        firstRun(this.#app, this.#caller, session, first),
-      );
+    const { runs } = this.#app;
+    const request = (session: SessionRef) => firstRun(this.#app, this.#caller, session, first);
+    await this.#app.store.work.create(this.#scope(terms), init, function* (session) {
+      const { accepted, afterCommit } = yield* runs.acceptWithin(request(session));
       run = accepted.run;
       return afterCommit;
     });

@@ -3,12 +3,13 @@ import type { Entry } from "../core/entries.ts";
 import { retryAdvice, SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
-import type { AppendItem, AppendOptions, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { AppendItem, Scope, SessionRecord } from "../store/contract.ts";
 import { noSuchSession } from "../store/rules.ts";
+import type { FenceOption, WorkingSessions } from "../store/work.ts";
 import { toolResultLimit, truncateContent } from "../transcript/steps/truncate-tool-results.ts";
 import { copyBranch, copyingFrom, pointsAt } from "./copy-branch.ts";
 
-interface TruncateOptions extends Pick<AppendOptions, "fence"> {
+interface TruncateOptions extends FenceOption {
   readonly contextWindow: number;
   readonly newId?: IdSource;
 }
@@ -39,7 +40,7 @@ const pageSize = 1000;
  * of the append, the first copies can remain. `leaveTornCopies` then returns to the old branch.
  */
 export async function truncateOversizedToolResultsInSession(
-  sessions: SessionStore,
+  sessions: WorkingSessions,
   scope: Scope,
   { sessionId, leafId }: SessionRecord,
   { contextWindow, newId = createIdSource(), fence }: TruncateOptions,
@@ -68,10 +69,10 @@ export async function truncateOversizedToolResultsInSession(
  * Returns `true` if the session was moved.
  */
 export async function leaveTornCopies(
-  sessions: SessionStore,
+  sessions: WorkingSessions,
   scope: Scope,
   sessionId: string,
-  options: Pick<AppendOptions, "fence"> = {},
+  options: FenceOption = {},
 ): Promise<boolean> {
   const page = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
   const { backTo } = (page?.entries.at(-1) as { skein?: { backTo?: unknown } } | undefined)?.skein ?? {};
@@ -98,7 +99,7 @@ function cutContext({ messages, entryIds }: SessionContext, limit: number) {
  * keeps.
  */
 async function branchOf(
-  sessions: SessionStore,
+  sessions: WorkingSessions,
   scope: Scope,
   sessionId: string,
   leafId: string | null,
@@ -132,7 +133,7 @@ function sessionChanged(leafId: string | null): SkeinError {
 
 /** Returns the originals' labels for use on the copies. A label comes after its target, on any branch. */
 async function labelsOn(
-  sessions: SessionStore,
+  sessions: WorkingSessions,
   scope: Scope,
   sessionId: string,
   first: string,

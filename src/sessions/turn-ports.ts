@@ -134,7 +134,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
     check: async () => {
       signal.throwIfAborted();
       if (app.worker.isClosing) throw new RunStopped("closing");
-      writer.check();
+      await writer.check();
     },
     charge,
     makeRoom: (size, why) => room.make(size, why),

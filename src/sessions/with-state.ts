@@ -21,7 +21,7 @@ interface WithStateOptions {
   /** The completed work as a sentence without a period, such as "The tool look ran". */
   readonly done: string;
   /** Throws if this caller is no longer allowed to save. */
-  readonly beforeSave?: () => void;
+  readonly beforeSave?: () => Promise<void>;
   /** Stops the work. The modules' state at that point is saved. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
@@ -153,7 +153,7 @@ class SharedModule {
     const value = this.module.save();
     const text = jsonOf(value);
     if (text !== null && text === this.#known) return;
-    beforeSave?.();
+    await beforeSave?.();
     try {
       this.#version = await state.set(scope, sessionId, key, value, { ifVersion: this.#version });
       this.#known = text;

@@ -3,6 +3,8 @@ import type { IdSource } from "../core/ids.ts";
 import { formatKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Lookup } from "../core/references.ts";
+import type { Script } from "../core/script.ts";
+import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { atOnce } from "../core/slices.ts";
@@ -10,7 +12,6 @@ import { spaceOf, userInSpace } from "../core/space.ts";
 import type { AfterCommit, Ledger } from "../runs/contract.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type {
-  AppendOptions,
   Scope,
   SearchStore,
   SessionInit,
@@ -25,7 +26,8 @@ import { ExternalChanges } from "./external-changes.ts";
 import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
-import type { Attendance, StoreWork } from "./work.ts";
+import type { Attendance, FenceOption, StoreWork } from "./work.ts";
+import { fenceOn } from "./work.ts";
 
 /** The ledger for the runs of an external store's sessions. */
 export interface ExternalRuns {
@@ -86,11 +88,11 @@ export class ExternalStore implements Store {
       attend: (attendant) => {
         attendance.attendant = attendant;
       },
-      find: (userId, by) => this.#ledger.find(userId, by),
+      find: (userId, by) => valueScript(this.#ledger.find(userId, by)),
       locate: async (userId, key) => (await this.#find(present({ userId }), { by: "key", key }))[0] ?? null,
       create: (scope, init, act) => this.#createWith(scope, init, act),
       watch: (listener) => this.#feed.subscribe("all users", listener),
-      users: () => this.#ledger.users(),
+      users: async () => this.#ledger.users(),
       erase: () => this.#runs.erase(),
       settle: async () => {
         for (const pending of this.#ledger.pending()) await this.#settleIfLeft(pending);
@@ -112,6 +114,11 @@ export class ExternalStore implements Store {
   async close(): Promise<void> {
     for (const stop of this.#followed.values()) stop();
     this.#followed.clear();
+  }
+
+  /** Runs a script in the current transaction. */
+  #run<T>(script: Script<T>): T {
+    return runOn(this.#runs.ledger, script);
   }
 
   get #attendant() {
@@ -163,15 +170,16 @@ export class ExternalStore implements Store {
    * An empty append under a fence claims a run or gives back a lost one. It waits until pending changes are settled.
    */
   async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
-    const { fence } = options;
+    const { fence } = fenceOn(this.#runs, options);
     const inner = this.#in(scope);
+    const known = { ...options, ...present({ fence }) };
     if (fence === undefined || items.length > 0)
-      return this.#inner.sessions.append(inner, sessionId, items, options);
+      return this.#inner.sessions.append(inner, sessionId, items, known);
     const userId = scope.userId ?? null;
     for (const pending of this.#ledger.pending(userId, sessionId)) await this.#settleIfLeft(pending);
     const isFree = () => this.#ledger.pending(userId, sessionId).length === 0;
     return this.#inner.sessions.append(inner, sessionId, items, {
-      ...options,
+      ...known,
       fence: () => isFree() && fence(),
     });
   }
@@ -222,7 +230,7 @@ export class ExternalStore implements Store {
     const forget = async (uids: readonly string[]) => {
       const removed = removedEntriesOf(sought, uids);
       await this.#attendant.discardFiles(removed);
-      this.#ledger.change(() => this.#attendant.redact(removed));
+      changeOn(this.#runs.ledger, "synced", this.#attendant.redact(removed));
     };
     await forget([session.uid]);
     const done = await this.#inner.sessions.redact(this.#in(scope), sessionId, entryIds);
@@ -234,7 +242,7 @@ export class ExternalStore implements Store {
   async #createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => AfterCommit,
+    act: (session: SessionRef) => Script<AfterCommit>,
   ): Promise<SessionRecord> {
     checkScope(scope);
     const sessionId = init.sessionId ?? this.#runs.newId();
@@ -252,7 +260,7 @@ export class ExternalStore implements Store {
     try {
       emit = this.#ledger.change(() => {
         this.#ledger.keep(made);
-        const later = act(sessionRefOf(made));
+        const later = this.#run(act(sessionRefOf(made)));
         this.#ledger.forget(note);
         return later;
       });
@@ -313,7 +321,7 @@ export class ExternalStore implements Store {
           const { agentId, sessionId } = change.session;
           this.#ledger.keep({ ...change.session, key: formatKey({ form: "reset", agentId, sessionId }) });
           this.#ledger.keep(record);
-          return this.#attendant.reset(change.session, sessionRefOf(record), change.isOwner);
+          return this.#run(this.#attendant.reset(change.session, sessionRefOf(record), change.isOwner));
         });
       }
       case "remove": {
@@ -324,14 +332,14 @@ export class ExternalStore implements Store {
           const { userId } = change.session;
           const parent =
             change.parentKey === null ? null : this.#ledger.find(userId, { key: change.parentKey });
-          return this.#attendant.remove(change.session, parent);
+          return this.#run(this.#attendant.remove(change.session, parent));
         });
       }
       case "purge": {
         const trash = await this.#inner.sessions.trashed(this.#inScope(change.session));
         const isThere = trash.some((each) => this.#out(each).uid === change.session.uid);
         if (isThere) return this.#finish(note, null);
-        this.#finish(note, () => void this.#attendant.purge([change.session.uid]));
+        this.#finish(note, () => void this.#run(this.#attendant.purge([change.session.uid])));
         return this.#runs.erase();
       }
       case "purge_user": {
@@ -339,7 +347,7 @@ export class ExternalStore implements Store {
         if (note.isLeft) await this.#inner.purgeUser(this.#in({ userId }).userId ?? "");
         this.#finish(note, () => {
           this.#ledger.drop(uids);
-          this.#attendant.purge(uids, userId);
+          this.#run(this.#attendant.purge(uids, userId));
         });
         return this.#runs.erase();
       }
@@ -366,7 +374,8 @@ export class ExternalStore implements Store {
     const found = await sessions.get(scope, sessionId);
     if (found === null) return;
     const page = await sessions.page(scope, sessionId, { along: "all", limit: 1 });
-    const isUsed = page === null || page.entries.length > 0 || this.#attendant.hasRuns(this.#out(found).uid);
+    const hasRuns = runOn(this.#runs.ledger, this.#attendant.hasRuns(this.#out(found).uid));
+    const isUsed = page === null || page.entries.length > 0 || hasRuns;
     if (isUsed) return;
     await sessions.remove(scope, sessionId, { ifUpdatedAt: found.updatedAt });
     await sessions.purge(scope, sessionId);
@@ -375,14 +384,14 @@ export class ExternalStore implements Store {
   /** Runs `act` under the caller's fence or, if there is none, only while the session has no active run. */
   async #actIfIdle<T>(
     session: SessionRef,
-    { fence }: Pick<AppendOptions, "fence">,
+    options: FenceOption,
     act: (fence: () => boolean) => Promise<T>,
     what?: "reset",
   ): Promise<T> {
     let refusal: { readonly error: unknown } | null = null;
     const checkIdle = () => {
       try {
-        this.#attendant.branch(session, what);
+        runOn(this.#runs.ledger, this.#attendant.branch(session, what));
         return true;
       } catch (error) {
         refusal = { error };
@@ -390,7 +399,7 @@ export class ExternalStore implements Store {
       }
     };
     try {
-      return await act(fence ?? checkIdle);
+      return await act(fenceOn(this.#runs, options).fence ?? checkIdle);
     } catch (error) {
       throw (refusal as { readonly error: unknown } | null)?.error ?? error;
     }

@@ -4,17 +4,13 @@ import { isRecord } from "../core/is-record.ts";
 import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
 import { userSegment } from "../core/path-segment.ts";
 import { present } from "../core/present.ts";
+import { valueScript } from "../core/script.ts";
 import type { Space, SpaceUser } from "../core/space.ts";
 import { isReservedUserId, spaceOf, userInSpace } from "../core/space.ts";
 import type { Scope, Store } from "./contract.ts";
 import type { ExternalStore } from "./external-store.ts";
 import { checkScope, wrapPort } from "./rules.ts";
-import type { StoreWork } from "./work.ts";
-
-/** A store that also keeps its sessions' runs. */
-export interface WorkingStore extends Store {
-  readonly work: StoreWork;
-}
+import type { StoreWork, WorkingStore } from "./work.ts";
 
 const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
 const homeSpace: Space = { store: null, namespace: null };
@@ -157,7 +153,7 @@ export class Spaces<S extends WorkingStore> {
       find: (userId, by) => {
         const { store } = spaceOf(userId);
         if (store === null) return work.find(userId, by);
-        return this.#stores.get(store)?.work.find(userId, by) ?? null;
+        return this.#stores.get(store)?.work.find(userId, by) ?? valueScript(null);
       },
       locate: async (userId, key) => this.#pick(userId).work.locate(userId, key),
       create: async (scope, init, act) => this.#pick(scope.userId ?? null).work.create(scope, init, act),

@@ -1,6 +1,18 @@
+import type { DurabilityChoice, Script } from "../core/script.ts";
+import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
-import type { AfterCommit, Ledger, WorkAttendant } from "../runs/contract.ts";
-import type { Scope, SessionInit, SessionRecord, StoreChange } from "./contract.ts";
+import type { AfterCommit, HeldRun, Ledger, WorkAttendant } from "../runs/contract.ts";
+import type {
+  Appended,
+  AppendItem,
+  AppendOptions,
+  Scope,
+  SessionInit,
+  SessionRecord,
+  SessionStore,
+  Store,
+  StoreChange,
+} from "./contract.ts";
 
 /** Connects runs to a store's sessions. Not part of the store contract. */
 export interface StoreWork {
@@ -8,42 +20,107 @@ export interface StoreWork {
   /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
   /**
-   * Returns the session that currently has the given key or session ID, or `null`. Synchronous so that it can be called inside
-   * a transaction.
+   * Returns the session that currently has the given key or session ID, or `null`. Part of a transaction on the ledger.
    */
   find(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): SessionRef | null;
+  ): Script<SessionRef | null>;
   /** Like `find` with a key, but queries the store itself. Does not read the session's log. */
   locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
-   * Creates a session together with its first run. `act` runs in the transaction that claims the names. If it throws,
+   * Creates a session together with its first run. The script runs in the transaction that claims the names. If it throws,
    * nothing is created. The function that it returns is called after the commit. If the log cannot be written at that
    * point, it is created on first use, and the record is returned anyway.
    */
-  create(scope: Scope, init: SessionInit, act: (session: SessionRef) => AfterCommit): Promise<SessionRecord>;
+  create(
+    scope: Scope,
+    init: SessionInit,
+    act: (session: SessionRef) => Script<AfterCommit>,
+  ): Promise<SessionRecord>;
   /** Reports changes made by this process, for sessions of all users. */
   watch(listener: (change: StoreChange) => void): () => void;
   /** Returns the users with sessions. `null` is the unnamed user. */
-  users(): readonly (string | null)[];
+  users(): Promise<readonly (string | null)[]>;
   /** Erases the bytes of deleted rows from the ledger's file. */
   erase(): void;
   /** Completes changes that earlier processes left unfinished. */
   settle(): Promise<void>;
 }
 
+/** A store that also keeps its sessions' runs. */
+export interface WorkingStore extends Store {
+  readonly sessions: WorkingSessions;
+  readonly work: StoreWork;
+}
+
+/** Decides on a write with a script that runs under the same lock. If it returns `false`, the write is rejected. */
+export interface FenceScript {
+  script(): Script<boolean>;
+  /** Absent if the script only reads. */
+  readonly durability?: DurabilityChoice;
+  /** Set if the script only checks that this run holds the session. */
+  readonly held?: HeldRun;
+}
+
+export interface FenceOption {
+  readonly fence?: NonNullable<AppendOptions["fence"]> | FenceScript;
+}
+
+export type FencedAppend = Omit<AppendOptions, "fence"> & FenceOption;
+
+/** Sessions whose writes can also depend on a script. */
+export interface WorkingSessions extends SessionStore {
+  append(
+    scope: Scope,
+    sessionId: string,
+    items: readonly AppendItem[],
+    options?: FencedAppend,
+  ): Promise<Appended>;
+  branch(
+    scope: Scope,
+    sessionId: string,
+    targetId: string | null,
+    options?: FenceOption,
+  ): Promise<SessionRecord>;
+  reset(
+    scope: Scope,
+    sessionId: string,
+    options?: { sessionId?: string } & FenceOption,
+  ): ReturnType<SessionStore["reset"]>;
+}
+
+/** A store whose session writes can also depend on a script. Any store qualifies if no script is used. */
+export type FencedStore = Omit<Store, "sessions"> & { readonly sessions: WorkingSessions };
+
+/** Converts a fence to the function in the store contract, for a ledger that answers at once. */
+export function fenceOn(
+  work: { readonly ledger: Ledger },
+  { fence }: FenceOption,
+): Pick<AppendOptions, "fence"> {
+  if (fence === undefined) return {};
+  if (typeof fence === "function") return { fence };
+  const { durability } = fence;
+  return {
+    fence: () =>
+      durability === undefined
+        ? runOn(work.ledger, fence.script())
+        : changeOn(work.ledger, durability, fence.script()),
+  };
+}
+
 export const doNothing: AfterCommit = () => undefined;
 
 const noAttendant: WorkAttendant = {
-  reset: () => doNothing,
-  remove: () => doNothing,
-  branch: () => undefined,
-  redact: () => undefined,
-  purge: () => undefined,
+  reset: () => valueScript(doNothing),
+  remove: () => valueScript(doNothing),
+  branch: () => valueScript(undefined),
+  redact: () => valueScript(undefined),
+  purge: () => valueScript(undefined),
   discardFiles: async () => undefined,
-  hasRuns: () => false,
-  isBlobInUse: () => false,
+  hasRuns: () => valueScript(false),
+  isBlobInUse: () => valueScript(false),
+  isHeld: () => valueScript(false),
 };
 
 /** Holds a store's attendant, if any. Does nothing until runs are attached. */

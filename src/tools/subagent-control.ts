@@ -116,7 +116,7 @@ export async function steerChild(
   call: Caller & { readonly session: SessionRecord },
   app: App,
 ): Promise<Steered> {
-  const session = app.store.work.find(call.userId, { key: run.session.key });
+  const session = await app.store.work.locate(call.userId, run.session.key);
   const ofAcp = isAcpKey(run.session.key);
   if (session === null) return findEarlierSteer(call, app, ofAcp);
   const open = await app.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);

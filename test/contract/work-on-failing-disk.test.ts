@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { runOn, valueScript } from "../../src/core/script.ts";
 import type { FilesStore } from "../../src/entry-store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
@@ -21,13 +22,15 @@ async function prepared() {
   const store = await open();
   store.work.ledger.run("CREATE TABLE jobs (uid TEXT NOT NULL)");
   const job = (uid: string) => void store.work.ledger.run("INSERT INTO jobs (uid) VALUES (?)", uid);
-  return { sim, store, open, job, reports };
+  const find = (by: { key: string } | { sessionId: string }) =>
+    runOn(store.work.ledger, store.work.find("alice", by));
+  return { sim, store, open, job, find, reports };
 }
 
 test.each(["write", "rename", "sync", "everything"] as const)(
   "if the disk fails at %s after the commit, the session exists with its runs, and continues later",
   async (failing) => {
-    const { sim, store, job, reports } = await prepared();
+    const { sim, store, job, find, reports } = await prepared();
     await store.sessions.create(alice, { key: "agent:main:main", sessionId: "parent", cwd: "/w" });
     const told: string[] = [];
     store.watch.subscribe(alice, ({ type }) => told.push(type));
@@ -39,13 +42,13 @@ test.each(["write", "rename", "sync", "everything"] as const)(
     const record = await store.work.create(alice, init, ({ uid }) => {
       job(uid);
       isFull = true;
-      return () => void told.push("told");
+      return valueScript(() => void told.push("told"));
     });
     expect(record.meta).toEqual({ label: "mine" });
     expect(told).toEqual(["created", "told"]);
     expect(reports.join()).toContain("created on first use");
     expect(store.work.ledger.sql("SELECT uid FROM jobs").all()).toEqual([{ uid: record.uid }]);
-    expect(store.work.find("alice", { key: init.key })?.uid).toBe(record.uid);
+    expect(find({ key: init.key })?.uid).toBe(record.uid);
     await refused("conflict", () => store.sessions.create(alice, { ...init, sessionId: "another" }));
     expect(await store.sessions.count(alice, {})).toBe(2);
     isFull = false;
@@ -65,7 +68,7 @@ test("after a power cut following the commit, the session and its runs exist", a
   await store.work.create(alice, init, (session) => {
     uid = session.uid;
     job(uid);
-    return () => undefined;
+    return valueScript(() => undefined);
   });
   sim.disk = sim.disk.cutPower();
   const again = await open();
@@ -79,21 +82,21 @@ test("after a power cut following the commit, the session and its runs exist", a
 });
 
 test("a fork is not found before its files are written", async () => {
-  const { sim, store } = await prepared();
+  const { sim, store, find } = await prepared();
   await store.sessions.create(alice, init);
   await append(store, alice, "s", "first");
   const found = new Set<string | null>();
   const fork = { key: "agent:main:session:fork", sessionId: "fork" };
   sim.disk.fault = (operation, path) => {
     if (operation === "write" && path.includes("fork")) {
-      found.add(store.work.find("alice", { key: fork.key })?.key ?? null);
-      found.add(store.work.find("alice", { sessionId: fork.sessionId })?.key ?? null);
+      found.add(find({ key: fork.key })?.key ?? null);
+      found.add(find({ sessionId: fork.sessionId })?.key ?? null);
     }
     return null;
   };
   const { uid } = await store.sessions.fork(alice, "s", "first", { ...fork, cwd: "/w" });
   expect([...found]).toEqual([null]);
-  expect(store.work.find("alice", { key: fork.key })?.uid).toBe(uid);
+  expect(find({ key: fork.key })?.uid).toBe(uid);
   await store.close();
   await sim.dispose();
 });

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { changeOn, runOn, valueScript } from "../../src/core/script.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
@@ -14,7 +15,7 @@ const init = {
   cwd: "/w",
   meta: { label: "mine", spawnedBy: "agent:main:main" },
 };
-const silent = () => undefined;
+const silent = () => valueScript(() => undefined);
 
 async function opened(kind: "files" | "memory") {
   const root = mkdtempSync(join(tmpdir(), "skein-work-"));
@@ -29,23 +30,25 @@ async function opened(kind: "files" | "memory") {
       .all()
       .map(({ uid }) => String(uid));
   const job = (uid: string) => void store.work.ledger.run("INSERT INTO jobs (uid) VALUES (?)", uid);
+  const found = (userId: string, by: { key: string } | { sessionId: string }) =>
+    runOn(store.work.ledger, store.work.find(userId, by));
   const dispose = async () => {
     await store.close();
     rmSync(root, { recursive: true, force: true });
   };
-  return { store, root, jobs, job, dispose };
+  return { store, root, jobs, job, found, dispose };
 }
 
 describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) => {
   test("a session and its runs are stored together, before any event", async () => {
-    const { store, jobs, job, dispose } = await opened(kind);
+    const { store, jobs, job, found, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));
     let given: SessionRef | null = null;
     const record = await store.work.create(alice, init, (session) => {
       given = session;
       job(session.uid);
-      return () => void told.push(["told", store.work.find("alice", { key: init.key })?.uid, jobs()]);
+      return valueScript(() => void told.push(["told", found("alice", { key: init.key })?.uid, jobs()]));
     });
     const { uid, userId, agentId, key, sessionId } = record;
     expect(given).toEqual({ uid, userId, agentId, key, sessionId });
@@ -62,27 +65,27 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
   });
 
   test("an error of the attendant is rethrown, and nothing of either is left", async () => {
-    const { store, root, jobs, job, dispose } = await opened(kind);
+    const { store, root, jobs, job, found, dispose } = await opened(kind);
     const told: unknown[] = [];
     store.watch.subscribe(alice, (change) => told.push(change));
     const refusal = new Error("too many children");
     const failing = store.work.create(alice, init, (session) => {
       job(session.uid);
       // Values read inside the transaction must not be cached as committed.
-      expect(store.work.find("alice", { sessionId: "child" })?.uid).toBe(session.uid);
+      expect(found("alice", { sessionId: "child" })?.uid).toBe(session.uid);
       throw refusal;
     });
     await expect(failing).rejects.toBe(refusal);
     expect(jobs()).toEqual([]);
     expect(told).toEqual([]);
-    expect(store.work.find("alice", { key: init.key })).toBe(null);
+    expect(found("alice", { key: init.key })).toBe(null);
     expect(await store.sessions.get(alice, "child")).toBe(null);
     expect(await listed(store, alice)).toEqual([]);
     expect(await store.sessions.count(alice, {})).toBe(0);
     expect(readdirSync(root, { recursive: true }).filter((name) => String(name).includes("child"))).toEqual(
       [],
     );
-    const again = await store.work.create(alice, init, () => silent);
+    const again = await store.work.create(alice, init, silent);
     expect((await store.sessions.get(alice, "child"))?.uid).toBe(again.uid);
     await dispose();
   });
@@ -92,21 +95,21 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
     ["session ID", { sessionId: "TAKEN" }],
     ["label", { meta: { label: "hers" } }],
   ])("if the %s is in use, the attendant is not even called", async (what, changed) => {
-    const { store, jobs, job, dispose } = await opened(kind);
+    const { store, jobs, job, found, dispose } = await opened(kind);
     const { uid } = await create(store, alice, "taken", { label: "hers" });
     const making = () =>
       store.work.create(alice, { ...init, ...changed }, (session) => {
         job(session.uid);
-        return silent;
+        return silent();
       });
     await refused("conflict", making, what);
     expect(jobs()).toEqual([]);
-    expect(store.work.find("alice", { sessionId: "taken" })?.uid).toBe(uid);
+    expect(found("alice", { sessionId: "taken" })?.uid).toBe(uid);
     expect(await listed(store, alice)).toEqual(["taken"]);
     await refused("invalid_key", () =>
-      store.work.create(alice, { ...init, key: "agent:other:main" }, () => silent),
+      store.work.create(alice, { ...init, key: "agent:other:main" }, silent),
     );
-    await expect(store.work.create({ userId: "" }, init, () => silent)).rejects.toThrow();
+    await expect(store.work.create({ userId: "" }, init, silent)).rejects.toThrow();
     await dispose();
   });
 
@@ -114,8 +117,13 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
     const { store, dispose } = await opened(kind);
     const { uid, key } = await create(store, alice, "Trip");
     const found = (userId: string | null, by: { key: string } | { sessionId: string }) =>
-      store.work.ledger.exclusively(() => store.work.find(userId, by)?.uid ?? null);
-    expect(store.work.find("alice", { key })).toEqual({ uid, key, ...alice, sessionId: "Trip" });
+      changeOn(store.work.ledger, "synced", store.work.find(userId, by))?.uid ?? null;
+    expect(runOn(store.work.ledger, store.work.find("alice", { key }))).toEqual({
+      uid,
+      key,
+      ...alice,
+      sessionId: "Trip",
+    });
     expect(found("alice", { sessionId: "tRIP" })).toBe(uid);
     expect(found(null, { key })).toBe(null);
     expect(found("bob", { sessionId: "Trip" })).toBe(null);
@@ -141,7 +149,7 @@ test("a file of another program under the name is a conflict before the attendan
   const making = () =>
     store.work.create(alice, init, (session) => {
       job(session.uid);
-      return silent;
+      return silent();
     });
   await refused("conflict", making, file);
   expect(jobs()).toEqual([]);

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
-import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
+import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { supportProgram } from "../support/programs.ts";
 import { create, ids } from "../support/store-calls.ts";
@@ -28,8 +29,8 @@ async function work(...args: string[]): Promise<string[]> {
 
 test("[KIL1] eight processes on one work.db: each input is claimed by one and written once, even if one was killed", async () => {
   const store = await openFilesStore({ root, index: "in place", durability: "os" });
-  const runs = new EmbeddedRuns({
-    ledger: store.work.ledger,
+  const runs = new LedgerRuns({
+    engine: new SqliteEngine(store.work.ledger),
     clock: systemClock,
     newId: createIdSource(),
     emit: () => undefined,
@@ -48,12 +49,12 @@ test("[KIL1] eight processes on one work.db: each input is claimed by one and wr
     }
     written.set(sessionId, expected);
   }
-  expect(runs.changedByOthers()).toBe(false);
+  expect(await runs.changedByOthers()).toBe(false);
   // The first process claims a run and is killed.
   const [taken] = await work("dead", "dies");
   expect(taken).toMatch(/ 1$/);
-  expect(runs.changedByOthers()).toBe(true);
-  expect(runs.changedByOthers()).toBe(false);
+  expect(await runs.changedByOthers()).toBe(true);
+  expect(await runs.changedByOthers()).toBe(false);
   const claims = (await Promise.all(Array.from({ length: 8 }, (_, at) => work(`owner-${at}`)))).flat();
   expect(new Set(claims).size).toBe(claims.length);
   const runIds = claims.map((line) => line.split(" ")[1]);

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Result } from "../../src/entry-client.ts";
 import type { EntryDraft } from "../../src/index.ts";
-import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import type { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import { isLeaked, secretSamples } from "../golden/redaction/secrets.ts";
 import { eventually } from "../support/gateway-server.ts";
 import { closeAll, connected } from "../support/mcp-client.ts";
@@ -248,7 +248,7 @@ describe("secrets for callers without admin", () => {
   });
 
   test("[WLK7] approvals and dead letters show no secret", async () => {
-    const runs = world.deps.runs as unknown as EmbeddedRuns;
+    const runs = world.deps.runs as unknown as LedgerRuns;
     const { payload } = await calls.http(plain, "chat.send", {
       sessionKey: "agent:main:session:slow",
       message: "be slow for 500 seconds",

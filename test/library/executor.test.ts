@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Json } from "../../src/entry-store.ts";
 import type { Channel, SendOptions } from "../../src/index.ts";
 import { defineTool, HookRegistry } from "../../src/index.ts";
-import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import { Database } from "../../src/store/files/database.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 
@@ -70,7 +70,7 @@ describe("a turn that asked to sleep", () => {
     first.skein.session({ sessionId: "a" }).send("Go");
     await first.until("run.delta");
     await first.skein.close({ graceMs: 0 });
-    const sleep = vi.spyOn(EmbeddedRuns.prototype, "sleep");
+    const sleep = vi.spyOn(LedgerRuns.prototype, "sleep");
     const opened = await withScript([{ text: "Done." }], { tools }, { dir, hooks });
     await opened.until("run.ended");
     return { ...opened, sleep };

@@ -3,19 +3,22 @@
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
-import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
+import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 
 const [root = "", owner = "", dies = ""] = process.argv.slice(2);
 const store = await openFilesStore({ root, index: "in place", durability: "os" });
-const runs = new EmbeddedRuns({
-  ledger: store.work.ledger,
+const runs = new LedgerRuns({
+  engine: new SqliteEngine(store.work.ledger),
   clock: systemClock,
   newId: createIdSource(),
   emit: () => undefined,
   isGone: (other) => other === "dead",
-  underLock: ({ userId, agentId, sessionId }, act) =>
-    store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], { fence: act }),
+  underLock: ({ userId, agentId, sessionId }, durability, script) =>
+    store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], {
+      fence: { script, durability },
+    }),
 });
 const isOver = async () => (await runs.list({ states: ["queued", "running"], limit: 1 })).length === 0;
 while (!(await isOver())) {
@@ -31,7 +34,7 @@ while (!(await isOver())) {
   const scope = { ...(run.session.userId === null ? {} : { userId: run.session.userId }), agentId: "main" };
   const draft = { type: "message" as const, message: run.message };
   await store.sessions.append(scope, run.session.sessionId, [{ draft, id: run.entryId }], {
-    fence: () => runs.isHeld(held),
+    fence: { held, script: () => runs.attendant.isHeld(held) },
   });
   await runs.markWritten(held);
   await runs.end(held, { state: "ok" });

@@ -6,7 +6,7 @@ import { createIdSource } from "../../src/core/ids.ts";
 import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionRecord, Store } from "../../src/entry-store.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import type { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import { runIdOf } from "../../src/runs/ledger/run-ledger.ts";
 import { Agents } from "../../src/sessions/agents.ts";
 import { fakeApp } from "./fake-app.ts";
@@ -14,7 +14,7 @@ import { fakeApp } from "./fake-app.ts";
 /** A folder's runs, without a process that executes them. */
 export async function withRuns<T>(
   root: string,
-  use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
+  use: (runs: LedgerRuns, store: Store) => Promise<T>,
 ): Promise<T> {
   const store = await openFolder({ root, durability: "os" });
   try {
@@ -95,7 +95,7 @@ export async function seedWaitingRun(root: string): Promise<void> {
 }
 
 export async function acceptIn(
-  runs: EmbeddedRuns,
+  runs: LedgerRuns,
   session: SessionRecord,
   content: string,
   idempotencyKey: string,

@@ -1,10 +1,13 @@
+import type { Script } from "../../src/core/script.ts";
+import { changeOn, valueScript } from "../../src/core/script.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import type { Run, SkeinEvent } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
-import type { AcceptRequest, ChildRequest, ChildSequel, Claim } from "../../src/runs/contract.ts";
-import type { EmbeddedRunsOptions } from "../../src/runs/ledger/embedded-runs.ts";
-import { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import type { AcceptRequest, ChildRequest, ChildSequel, Claim, Ledger } from "../../src/runs/contract.ts";
+import type { LedgerRunsOptions } from "../../src/runs/ledger/ledger-runs.ts";
+import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import type { RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
+import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
@@ -22,27 +25,33 @@ export class RunBooks {
   /** Sessions that have received input or that the test declares to exist. */
   readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
-  readonly runs: EmbeddedRuns;
+  readonly runs: LedgerRuns;
   #ids = 0;
 
-  constructor(options: Partial<EmbeddedRunsOptions> = {}, path: string = inMemory, name = "id") {
+  /** `ledger` replaces the database. */
+  constructor(
+    { ledger, ...options }: Partial<LedgerRunsOptions> & { readonly ledger?: Ledger } = {},
+    path: string = inMemory,
+    name = "id",
+  ) {
     this.db = new Database(path, path === inMemory ? "" : pragmas, [facts]);
-    this.runs = new EmbeddedRuns({
-      ledger: this.db,
+    const used = ledger ?? this.db;
+    this.runs = new LedgerRuns({
+      engine: new SqliteEngine(used),
       clock: { now: () => this.now },
       newId: () => `${name}-${++this.#ids}`,
       emit: (event) => void this.events.push(event),
       isGone: (owner) => this.gone.has(owner),
-      underLock: async ({ uid, sessionId }, act) => {
+      underLock: async ({ uid, sessionId }, durability, script) => {
         if (this.removed.has(uid))
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
         if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
-        if (!act()) throw new SkeinError("fenced", { sessionId });
+        if (!changeOn(used, durability, script())) throw new SkeinError("fenced", { sessionId });
         return { leafId: `leaf of ${uid}` };
       },
       planSequel: toldToParent,
-      sessionAt: (userId, by) => this.#sessionAt(userId, by),
+      sessionAt: (userId, by) => valueScript(this.#sessionAt(userId, by)),
       ...options,
     });
   }
@@ -51,6 +60,11 @@ export class RunBooks {
     const isIt = (each: SessionRef) => ("key" in by ? each.key === by.key : each.sessionId === by.sessionId);
     const there = [...this.sessions.values()].filter(({ uid }) => !this.removed.has(uid));
     return there.find((each) => each.userId === userId && isIt(each)) ?? null;
+  }
+
+  /** Runs a script in a transaction. */
+  change<T>(script: Script<T>): T {
+    return changeOn(this.db, "synced", script);
   }
 
   /** Accepts input for the session with this name. */

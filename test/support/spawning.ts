@@ -1,4 +1,6 @@
 import { present } from "../../src/core/present.ts";
+import type { SqlDatabase } from "../../src/core/script.ts";
+import { changeOn, valueScript } from "../../src/core/script.ts";
 import { sessionRefOf } from "../../src/core/session-ref.ts";
 import type { SessionMeta, SessionRecord, Store } from "../../src/entry-store.ts";
 import type { Channel, Run } from "../../src/index.ts";
@@ -8,7 +10,7 @@ import type { Agent, SubagentPolicy } from "../../src/sessions/agents.ts";
 import type { App } from "../../src/sessions/app.ts";
 import type { Spawner } from "../../src/sessions/spawn-checks.ts";
 import type { SpawnRequest } from "../../src/sessions/spawn-request.ts";
-import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { createMemoryLedger, createMemoryStore } from "../../src/store/memory/store.ts";
 import { fakeApp } from "./fake-app.ts";
 import { fileBoundary } from "./file-boundary.ts";
 
@@ -29,7 +31,8 @@ export class SpawnBooks {
     const double = {
       get: async (runId: string) => this.runs.get(runId) ?? null,
       accept: async (request: AcceptRequest) => accept(request),
-      acceptWithin: (request: AcceptRequest) => ({ accepted: accept(request), afterCommit: () => undefined }),
+      acceptWithin: (request: AcceptRequest) =>
+        valueScript({ accepted: accept(request), afterCommit: () => undefined }),
       list: async ({ sessionUid }: { sessionUid: string }) =>
         [...this.runs.values()].filter(({ session }) => session.uid === sessionUid),
       checkBudget: async ({ rootId }: { rootId: string }) => {
@@ -122,11 +125,15 @@ export interface SpawnGround {
   caller(meta?: SessionMeta, more?: Partial<Spawner>): Promise<Spawner>;
 }
 
-/** A store, a ledger and agents for spawning. The folder is the parents' working directory. */
+/**
+ * A store, a ledger and agents for spawning. The folder is the parents' working directory. The database is that of the
+ * runs in `more`.
+ */
 export function spawnGround(
   folder: string,
   agents: readonly Agent[] = [agentPolicy("main")],
   more: Parameters<typeof fakeApp>[0] = {},
+  database: SqlDatabase = createMemoryLedger(),
 ): SpawnGround {
   const books = new SpawnBooks();
   const store = createMemoryStore();
@@ -134,7 +141,7 @@ export function spawnGround(
   const create: App["store"]["work"]["create"] = async (scope, init, act) => {
     const made = await store.sessions.create(scope, init);
     try {
-      act(sessionRefOf(made))();
+      changeOn(database, "synced", act(sessionRefOf(made)))();
       return made;
     } catch (error) {
       await store.sessions.remove(scope, made.sessionId);

@@ -8,7 +8,7 @@ import type { MethodApp } from "../../src/gateway/methods/dispatch.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import type { EmbeddedRuns } from "../../src/runs/ledger/embedded-runs.ts";
+import type { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import { openGatewayWith } from "./gateway-inside.ts";
 import { answered, said } from "./store-calls.ts";
 import type { WalkPlaces } from "./walk-places.ts";
@@ -25,7 +25,7 @@ export const annFolder = "/srv/ann-secret-90";
 export interface WalkWorld extends WalkPlaces {
   readonly gateway: WholeGateway;
   readonly deps: MethodApp;
-  readonly runs: EmbeddedRuns;
+  readonly runs: LedgerRuns;
   readonly tokens: {
     readonly ann: string;
     readonly bob: string;
@@ -69,7 +69,7 @@ export async function openedGateway(config: string) {
 
 export async function openWalk(): Promise<WalkWorld> {
   const { gateway, clock, deps } = await openedGateway(walkConfig);
-  const runs = deps.runs as unknown as EmbeddedRuns;
+  const runs = deps.runs as unknown as LedgerRuns;
   const places = await plantAll(gateway, deps, runs);
   const tokens = await makeTokens(gateway, clock);
   const spareTokenId = spareToken(deps, tokens.ann);
@@ -125,7 +125,7 @@ async function makeTokens(gateway: WholeGateway, clock: { ahead: number; now(): 
 async function plantAll(
   gateway: WholeGateway,
   deps: MethodApp,
-  runs: EmbeddedRuns,
+  runs: LedgerRuns,
 ): Promise<Omit<WalkPlaces, "spareTokenId">> {
   const { sessions } = deps.store;
   const make = async (name: string, ...texts: readonly string[]) => {
@@ -161,7 +161,7 @@ async function plantAll(
 }
 
 /** A running run with an approval request, and messages in transit. */
-async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
+async function plantWork(deps: MethodApp, runs: LedgerRuns, busy: string) {
   const handle = deps.skein.session({ userId: "ann", sessionKey: busy });
   const { runId, session } = await handle.accept("be slow for 500 seconds", {
     idempotencyKey: "ann-secret-41-once",
@@ -193,7 +193,7 @@ async function plantWork(deps: MethodApp, runs: EmbeddedRuns, busy: string) {
 }
 
 /** Waits until a run has written everything before its first request. */
-async function untilAsked({ store }: MethodApp, runs: EmbeddedRuns, runId: string): Promise<void> {
+async function untilAsked({ store }: MethodApp, runs: LedgerRuns, runId: string): Promise<void> {
   const isAsked = async () => {
     const run = await runs.get(runId);
     const session = await store.sessions.get(annScope, run?.session.sessionId ?? "");
@@ -203,7 +203,7 @@ async function untilAsked({ store }: MethodApp, runs: EmbeddedRuns, runId: strin
 }
 
 /** A run whose owner was lost four times. */
-async function plantLostRun(deps: MethodApp, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
+async function plantLostRun(deps: MethodApp, runs: LedgerRuns, sessionKey: string): Promise<string> {
   const { runId } = await deps.skein.session({ userId: "ann", sessionKey }).accept("be slow for 500 seconds");
   for (let loss = 1; loss <= 4; loss++) {
     await untilAsked(deps, runs, runId);

@@ -185,10 +185,9 @@ export class WatchingWorld {
 
   get deps(): App {
     const { agents, store } = this;
-    const find = (_: string | null, by: object) =>
-      "key" in by ? (this.#sessions.get(String(by.key)) ?? null) : null;
+    const locate = async (_: string | null, key: string) => this.#sessions.get(key) ?? null;
     return fakeApp({
-      store: { ...store, work: { find } },
+      store: { ...store, work: { locate } },
       runs: this.runs,
       access: this.access,
       agents: { ids: [...agents.keys()], find: (agentId: string) => agents.get(agentId) ?? null },

@@ -20,7 +20,8 @@ export function upkeepHandlers(
     "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
       const { store, config, clock, runs } = app;
       const rules = config.session.maintenance;
-      const work = { store, users: store.work.users(), rules, now: clock.now(), runs, signal: call.signal };
+      const users = await store.work.users();
+      const work = { store, users, rules, now: clock.now(), runs, signal: call.signal };
       const named = explain === undefined ? null : { key: explain, agentId };
       const session =
         named === null

@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
+import type { Script } from "../../core/script.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode, RootRef } from "../contract.ts";
 import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
@@ -11,83 +12,86 @@ import type { RunRequirements } from "./claim-eligibility.ts";
 import { batchEnd, rememberSessionApp, resolveRequirements } from "./claim-eligibility.ts";
 import { endRun, markArrived } from "./end-run.ts";
 import { refreshQueue } from "./ready-queue.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun, runIdOf } from "./run-ledger.ts";
 import { awaitReply, findSleeper } from "./start-sequel.ts";
 
 /** Accepts input within the current transaction. */
-export function acceptInput(ledger: RunLedger, request: AcceptRequest): Accepted {
-  const known = findKnownRun(ledger, request);
+export function* acceptInput(tx: RunTransaction, request: AcceptRequest): Script<Accepted> {
+  const known = yield* findKnownRun(tx, request);
   if (known !== null) {
     const run = publicRun(known);
     if (request.idempotencyKey !== undefined) checkRepeatedInput(run, request, request.session.key);
     return { run, isNew: false };
   }
   const { session, kind, idempotencyKey, child, awaitedBy } = request;
-  if (child !== undefined) checkChildLimit(ledger, session, child);
+  if (child !== undefined) yield* checkChildLimit(tx, session, child);
   const runId =
     request.runId ??
-    (idempotencyKey === undefined ? ledger.options.newId() : runIdOf(session.userId, idempotencyKey));
+    (idempotencyKey === undefined ? tx.options.newId() : runIdOf(session.userId, idempotencyKey));
   const root = request.root ?? { rootId: runId, hops: 0 };
-  const isSilent = kind === "note" || !reserveBudget(ledger, request, root);
+  const isSilent = kind === "note" || !(yield* reserveBudget(tx, request, root));
   const keptFor =
-    request.arrivalOf === undefined ? null : findSleeper(ledger, request.arrivalOf, session.uid);
-  const queueMode = request.queueMode ?? defaultQueueMode(ledger, kind);
-  const requirements = resolveRequirements(ledger, request, isSilent);
-  insertRun(ledger, request, { runId, root, isSilent, keptFor, queueMode, requirements });
-  if (!isSilent) rememberSessionApp(ledger, session, requirements);
-  if (child !== undefined) registerChild(ledger, runId, session, child);
-  if (awaitedBy !== undefined) awaitReply(ledger, runId, awaitedBy);
-  if (queueMode === "interrupt") interruptSession(ledger, session.uid);
-  const made = ledger.row(runId);
+    request.arrivalOf === undefined ? null : yield* findSleeper(tx, request.arrivalOf, session.uid);
+  const queueMode = request.queueMode ?? defaultQueueMode(tx, kind);
+  const requirements = yield* resolveRequirements(tx, request, isSilent);
+  yield* insertRun(tx, request, { runId, root, isSilent, keptFor, queueMode, requirements });
+  if (!isSilent) yield* rememberSessionApp(tx, session, requirements);
+  if (child !== undefined) yield* registerChild(tx, runId, session, child);
+  if (awaitedBy !== undefined) yield* awaitReply(tx, runId, awaitedBy);
+  if (queueMode === "interrupt") yield* interruptSession(tx, session.uid);
+  const made = yield* tx.row(runId);
   if (made === null)
     throw new SkeinError("internal", { problem: `run ${runId} is missing after its insert` });
-  ledger.addEvent("run.queued", session, runId, {
+  tx.addEvent("run.queued", session, runId, {
     lane: made.lane,
     kind,
     ...present({ startedBy: made.startedBy }),
   });
-  if (kind === "spawn") emitChildState(ledger, made, "queued");
-  refreshQueue(ledger, session.uid);
-  if (request.arrivalOf !== undefined) markArrived(ledger, request.arrivalOf, "announced");
+  if (kind === "spawn") yield* emitChildState(tx, made, "queued");
+  yield* refreshQueue(session.uid);
+  if (request.arrivalOf !== undefined) yield* markArrived(tx, request.arrivalOf, "announced");
   return { run: publicRun(made), isNew: true };
 }
 
-function findKnownRun(ledger: RunLedger, { session, runId, idempotencyKey }: AcceptRequest): RunRow | null {
+function* findKnownRun(
+  tx: RunTransaction,
+  { session, runId, idempotencyKey }: AcceptRequest,
+): Script<RunRow | null> {
   const user = session.userId ?? "";
   const byKey =
-    idempotencyKey === undefined ? [] : ledger.rows("user = ? AND idem = ?", user, idempotencyKey);
+    idempotencyKey === undefined ? [] : yield* tx.rows("user = ? AND idem = ?", user, idempotencyKey);
   // Redaction erases the idempotency key but keeps the run ID derived from it.
   const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
-  const known = byKey[0] ?? (id === null ? null : ledger.row(id));
+  const known = byKey[0] ?? (id === null ? null : yield* tx.row(id));
   if (known === null || known.user === user) return known;
   const problem = `The run ID ${id} is already taken`;
   throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
 /** `false` for a delivery that exceeds the budget. Such a delivery is not charged because it has no model turn. */
-function reserveBudget(ledger: RunLedger, request: AcceptRequest, root: RootRef): boolean {
+function* reserveBudget(tx: RunTransaction, request: AcceptRequest, root: RootRef): Script<boolean> {
   const { pair } = request;
   const asked = {
     hops: root.hops,
-    pairCount: pair === undefined ? null : pairCount(ledger, root.rootId, pair),
+    pairCount: pair === undefined ? null : yield* pairCount(tx, root.rootId, pair),
   };
-  const reserved = reserveRun(figuresOrNone(ledger, root.rootId), asked, ledger.options.limits);
+  const reserved = reserveRun(yield* figuresOrNone(tx, root.rootId), asked, tx.options.limits);
   if ("refusal" in reserved) {
     if (request.isDelivery === true) return false;
     throw budgetExceeded(root.rootId, reserved.refusal);
   }
-  writeFigures(ledger, root.rootId, reserved.figures);
-  if (pair !== undefined) countPair(ledger, root.rootId, pair);
+  yield* writeFigures(tx, root.rootId, reserved.figures);
+  if (pair !== undefined) yield* countPair(tx, root.rootId, pair);
   return true;
 }
 
-function defaultQueueMode({ options }: RunLedger, kind: InputKind): QueueMode {
+function defaultQueueMode({ options }: RunTransaction, kind: InputKind): QueueMode {
   return kind === "user" || kind === "channel" ? options.queueMode : "followup";
 }
 
-function insertRun(
-  ledger: RunLedger,
+function* insertRun(
+  tx: RunTransaction,
   request: AcceptRequest,
   made: {
     readonly runId: string;
@@ -97,13 +101,13 @@ function insertRun(
     readonly queueMode: QueueMode;
     readonly requirements: RunRequirements;
   },
-): void {
+): Script<void> {
   const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
   const { runId, root, isSilent, keptFor, queueMode, requirements } = made;
-  const notBefore = isSilent || keptFor !== null ? null : batchEnd(ledger, request);
+  const notBefore = isSilent || keptFor !== null ? null : yield* batchEnd(tx, request);
   const isFollowed = options.sequel !== undefined || request.awaitedBy !== undefined;
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
-  ledger.run(
+  yield* tx.run(
     `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
        state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of, app, tools,
        source)
@@ -122,7 +126,7 @@ function insertRun(
     request.entryId ?? inputEntryId(runId),
     root.rootId,
     root.hops,
-    ledger.now(),
+    tx.now(),
     keptFor,
     arrivalOf ?? null,
     startedBy ?? null,
@@ -134,7 +138,7 @@ function insertRun(
     requirements.tools,
     provenance?.sourceSessionKey ?? null,
   );
-  ledger.run(
+  yield* tx.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",
     JSON.stringify(request.message),
     JSON.stringify(options),
@@ -147,21 +151,21 @@ function insertRun(
  * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its
  * budget. The retry of a failed top-level request starts a new request.
  */
-export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
-  const asked = ledger.row(runId);
+export function* retryRun(tx: RunTransaction, runId: string): Script<Accepted | null> {
+  const asked = yield* tx.row(runId);
   if (asked === null) return null;
-  const failed = asked.mergedInto === null ? asked : (ledger.row(asked.mergedInto) ?? asked);
+  const failed = asked.mergedInto === null ? asked : ((yield* tx.row(asked.mergedInto)) ?? asked);
   checkRetryable(asked, failed);
-  const known = failed.retriedAs === null ? null : ledger.row(failed.retriedAs);
+  const known = failed.retriedAs === null ? null : yield* tx.row(failed.retriedAs);
   if (known !== null) return { run: publicRun(known), isNew: false };
   const { session, kind, message, entryId, options, provenance, root, startedBy } = failed;
-  const target = ledger.sessionAt(session.userId, { key: session.key });
+  const target = yield* tx.sessionAt(session.userId, { key: session.key });
   if (target === null) {
     const advice = "Restore the session first with skein sessions restore";
     throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
   }
   const isNewRequest = !isLostRun(failed) && root.rootId === failed.runId;
-  const accepted = acceptInput(ledger, {
+  const accepted = yield* acceptInput(tx, {
     session: target,
     kind,
     message,
@@ -172,9 +176,9 @@ export function retryRun(ledger: RunLedger, runId: string): Accepted | null {
     retryOf: failed.runId,
     ...present({ provenance, startedBy, root: isNewRequest ? null : root }),
   });
-  ledger.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, failed.runId);
+  yield* tx.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, failed.runId);
   const isWritten = failed.isWritten && target.uid === session.uid;
-  if (isWritten) ledger.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
+  if (isWritten) yield* tx.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
   return accepted;
 }
 
@@ -189,14 +193,14 @@ function checkRetryable(asked: RunRow, { outcome, isSilent }: RunRow): void {
 }
 
 /** Asks the session's active run to stop. A turn that has started but has no owner ends immediately. */
-function interruptSession(ledger: RunLedger, uid: string): void {
+function* interruptSession(tx: RunTransaction, uid: string): Script<void> {
   const error = "It was interrupted by new input.";
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
-  ledger.run(sql, error, uid);
+  yield* tx.run(sql, error, uid);
   const begun =
     "uid = ? AND state = 'queued' AND started_at IS NOT NULL AND written = 1 AND woken = 0 AND silent = 0";
-  for (const row of ledger.rows(begun, uid))
-    endRun(ledger, row, { state: "aborted", code: "aborted", error });
+  for (const row of yield* tx.rows(begun, uid))
+    yield* endRun(tx, row, { state: "aborted", code: "aborted", error });
 }
 
 /** The maximum number of inputs per transaction, because a transaction blocks the process. */
@@ -227,22 +231,16 @@ export class Inbox {
   #acceptSome(): void {
     const some = this.#waiting.splice(0, maxBatch);
     if (this.#waiting.length > 0) setImmediate(() => this.#acceptSome());
-    try {
-      const settled = this.#ledger.change("synced", () => some.map((each) => this.#tryOne(each)));
-      for (const settle of settled) settle();
-    } catch (error) {
-      for (const { reject } of some) reject(error);
-    }
-  }
-
-  /** A rejected input rolls back only itself. Any other error rolls back the whole transaction. */
-  #tryOne({ request, resolve, reject }: PendingRequest): () => void {
-    try {
-      const accepted = this.#ledger.change("synced", () => acceptInput(this.#ledger, request));
-      return () => resolve(accepted);
-    } catch (error) {
-      if (!(error instanceof SkeinError)) throw error;
-      return () => reject(error);
-    }
+    const requests = some.map(({ request }) => request);
+    this.#ledger.changeEach(requests, acceptInput).then(
+      (settled) => {
+        for (const [index, each] of settled.entries())
+          if (each.status === "fulfilled") some[index]?.resolve(each.value);
+          else some[index]?.reject(each.reason);
+      },
+      (error: unknown) => {
+        for (const { reject } of some) reject(error);
+      },
+    );
   }
 }

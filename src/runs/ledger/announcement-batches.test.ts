@@ -27,11 +27,11 @@ describe("announcements within a second", () => {
     books.now += 500;
     await endOf(1);
     expect(await books.runs.claim("me")).toBeNull();
-    expect(books.runs.changedByOthers()).toBe(false);
+    expect(await books.runs.changedByOthers()).toBe(false);
     books.now += 500;
-    expect(books.runs.changedByOthers()).toBe(true);
+    expect(await books.runs.changedByOthers()).toBe(true);
     expect(texts(await books.claim())).toEqual(["a: ok", "b: ok"]);
-    expect(books.runs.changedByOthers()).toBe(false);
+    expect(await books.runs.changedByOthers()).toBe(false);
   });
 
   test("[FAM25] go at once when no other is open, and into one turn, in order", async () => {
@@ -122,7 +122,7 @@ describe("announcements within a second", () => {
   test("an aborted one, or one whose session is reset, delays nothing", async () => {
     await endOf(0);
     const [held] = await books.runs.pending("p");
-    books.db.exclusively(() => books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false))();
+    books.change(books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false))();
     expect((await books.runs.pending("p2")).map(({ runId }) => runId)).toEqual([held?.runId]);
     expect(await books.runs.claim("me")).toBeNull();
     books.now += 1000;
@@ -131,6 +131,6 @@ describe("announcements within a second", () => {
     const [other] = await books.runs.pending("p");
     await books.runs.abort(other?.runId ?? "");
     books.now += 1000;
-    expect(books.runs.changedByOthers()).toBe(false);
+    expect(await books.runs.changedByOthers()).toBe(false);
   });
 });

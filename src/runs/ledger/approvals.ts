@@ -1,20 +1,25 @@
 import { hashedId } from "../../core/hashed-id.ts";
-import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun, LedgerValue as Value } from "../contract.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { Script, SqlValue } from "../../core/script.ts";
+import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun } from "../contract.ts";
+import type { RunTransaction } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
 /**
  * Returns the approval for a tool call. A repeated call in the same run gets the same approval, even if the run has
  * lost its owner since.
  */
-export function requestApproval(ledger: RunLedger, held: HeldRun, request: ApprovalRequest): Approval {
-  const row = ledger.held(held);
+export function* requestApproval(
+  tx: RunTransaction,
+  held: HeldRun,
+  request: ApprovalRequest,
+): Script<Approval> {
+  const row = yield* tx.held(held);
   const approvalId = hashedId("approval", row.runId, request.toolCallId);
-  const known = findApproval(ledger, approvalId);
+  const known = yield* findApproval(tx, approvalId);
   if (known !== null) return known;
   const { toolCallId, toolName, expiresAt } = request;
-  const requestedAt = ledger.now();
-  ledger.run(
+  const requestedAt = tx.now();
+  yield* tx.run(
     `INSERT INTO approvals (approval_id, run_id, user, tool_call_id, tool_name, arguments, requested_at, expires_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     approvalId,
@@ -27,41 +32,41 @@ export function requestApproval(ledger: RunLedger, held: HeldRun, request: Appro
     expiresAt,
   );
   const asked = { approvalId, toolCallId, toolName, arguments: request.arguments, expiresAt };
-  ledger.addEvent("approval.requested", row.session, row.runId, asked);
+  tx.addEvent("approval.requested", row.session, row.runId, asked);
   const { runId, session } = row;
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
 }
 
 /** Records an answer. The first answer is final. An answer after the deadline is recorded as `expired`. */
-export function resolveApproval(
-  ledger: RunLedger,
+export function* resolveApproval(
+  tx: RunTransaction,
   approvalId: string,
   given: "approved" | "denied" | "expired",
   givenBy: string | null,
   givenNote: string | null = null,
-): Approval | null {
-  const asked = findApproval(ledger, approvalId);
+): Script<Approval | null> {
+  const asked = yield* findApproval(tx, approvalId);
   if (asked === null || asked.answer !== null) return asked;
-  const resolvedAt = ledger.now();
+  const resolvedAt = tx.now();
   const isLate = given === "expired" || asked.expiresAt <= resolvedAt;
   const [answer, by] = isLate ? (["expired", null] as const) : [given, givenBy];
   const note = answer === "denied" ? givenNote : null;
   const sql = "UPDATE approvals SET answer = ?, resolved_at = ?, by = ?, note = ? WHERE approval_id = ?";
-  ledger.run(sql, answer, resolvedAt, by, note, approvalId);
-  ledger.addEvent("approval.resolved", asked.session, asked.runId, { approvalId, answer, by });
+  yield* tx.run(sql, answer, resolvedAt, by, note, approvalId);
+  tx.addEvent("approval.resolved", asked.session, asked.runId, { approvalId, answer, by });
   return { ...asked, answer, resolvedAt, by, note };
 }
 
-export function findApproval(ledger: RunLedger, approvalId: string): Approval | null {
-  return queryApprovals(ledger, "approval_id = ?", approvalId)[0] ?? null;
+export function* findApproval(tx: RunTransaction, approvalId: string): Script<Approval | null> {
+  return (yield* queryApprovals(tx, "approval_id = ?", approvalId))[0] ?? null;
 }
 
 /** Lists approvals, oldest first. `limit` returns only the newest ones. */
-export function listApprovals(
-  ledger: RunLedger,
+export function* listApprovals(
+  tx: RunTransaction,
   { runId, sessionUid, open, limit = -1 }: ApprovalQuery,
   userId?: string | null,
-): Approval[] {
+): Script<Approval[]> {
   const parts: [string, string][] = [];
   if (runId !== undefined) parts.push(["approvals.run_id = ?", runId]);
   if (sessionUid !== undefined) parts.push(["uid = ?", sessionUid]);
@@ -69,17 +74,17 @@ export function listApprovals(
   const state = open === undefined ? [] : [`answer IS ${open ? "" : "NOT "}NULL`];
   const where = [...parts.map(([text]) => text), ...state, "true"].join(" AND ");
   const sql = `${where} ORDER BY requested_at DESC, approval_id DESC LIMIT ?`;
-  return queryApprovals(ledger, sql, ...parts.map(([, value]) => value), limit).reverse();
+  return (yield* queryApprovals(tx, sql, ...parts.map(([, value]) => value), limit)).reverse();
 }
 
-export function listExpiredApprovals(ledger: RunLedger): string[] {
+export function* listExpiredApprovals(tx: RunTransaction): Script<string[]> {
   const sql = "SELECT approval_id FROM approvals WHERE answer IS NULL AND expires_at <= ?";
-  return ledger.all(sql, ledger.now()).map((row) => String(row.approval_id));
+  return (yield* tx.all(sql, tx.now())).map((row) => String(row.approval_id));
 }
 
-function queryApprovals(ledger: RunLedger, where: string, ...values: Value[]): Approval[] {
+function* queryApprovals(tx: RunTransaction, where: string, ...values: SqlValue[]): Script<Approval[]> {
   const sql = `SELECT approvals.*, uid, agent, key, session_id FROM approvals JOIN runs USING (run_id) WHERE ${where}`;
-  return ledger.all(sql, ...values).map((row) => ({
+  return (yield* tx.all(sql, ...values)).map((row) => ({
     approvalId: String(row.approval_id),
     runId: String(row.run_id),
     session: sessionOf(row),

@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import type { BudgetFigures, BudgetLimits, HeldRun, RootRef, RunUsage } from "../contract.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { RunLedger, RunTransaction } from "./run-ledger.ts";
 
 export const defaultLimits: BudgetLimits = { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 };
 
@@ -77,14 +78,14 @@ function beyond(limit: LimitName, figure: number, allowed: number | null): Refus
 }
 
 /** Throws `budget_exceeded` if a run under this root would be rejected now. */
-export function checkBudget(ledger: RunLedger, { rootId, hops }: RootRef): void {
-  const figures = figuresOrNone(ledger, rootId);
-  const reserved = reserveRun(figures, { hops, pairCount: null }, ledger.options.limits);
+export function* checkBudget(tx: RunTransaction, { rootId, hops }: RootRef): Script<void> {
+  const figures = yield* figuresOrNone(tx, rootId);
+  const reserved = reserveRun(figures, { hops, pairCount: null }, tx.options.limits);
   if ("refusal" in reserved) throw budgetExceeded(rootId, reserved.refusal);
 }
 
-export function readBudget(ledger: RunLedger, rootId: string): BudgetFigures | null {
-  const figures = readFigures(ledger, rootId);
+export function* readBudget(tx: RunTransaction, rootId: string): Script<BudgetFigures | null> {
+  const figures = yield* readFigures(tx, rootId);
   return figures === null ? null : figuresOf(rootId, figures);
 }
 
@@ -92,26 +93,34 @@ export function readBudget(ledger: RunLedger, rootId: string): BudgetFigures | n
  * Adds usage to a run and to the root of every input in its turn. Throws only after the commit, so that the usage is
  * recorded.
  */
-export function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsage): void {
-  const refusal = ledger.change("unsynced", () => {
-    const line = ledger.heldLine(held);
-    const sql = "UPDATE runs SET usage = ? WHERE run_id = ?";
-    ledger.run(sql, JSON.stringify(addUsage(line.usage, usage)), line.runId);
-    const merged = ledger.all("SELECT root FROM runs WHERE merged_into = ? ORDER BY seq", line.runId);
-    const roots = [...new Set([line.rootId, ...merged.map(({ root }) => String(root))])];
-    const refusals = roots.flatMap((rootId) => {
-      const figures = spend(figuresOrNone(ledger, rootId), usage);
-      writeFigures(ledger, rootId, figures);
-      const over = overSpent(figures, ledger.options.limits);
-      return over === null ? [] : [{ rootId, over }];
-    });
-    return refusals[0];
-  });
-  if (refusal !== undefined) throw budgetExceeded(refusal.rootId, refusal.over);
+export async function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsage): Promise<void> {
+  const exceeded = await ledger.change("unsynced", (tx) => addCharge(tx, held, usage));
+  if (exceeded !== null) throw budgetExceeded(exceeded.rootId, exceeded.refusal);
 }
 
-function readFigures(ledger: RunLedger, rootId: string): RootFigures | null {
-  const row = ledger.get("SELECT runs, tokens, cost, priced, hops FROM budgets WHERE root = ?", rootId);
+/** Returns the first root that exceeds a limit, or `null` if there is none. */
+function* addCharge(
+  tx: RunTransaction,
+  held: HeldRun,
+  usage: RunUsage,
+): Script<{ readonly rootId: string; readonly refusal: Refusal } | null> {
+  const line = yield* tx.heldLine(held);
+  const sql = "UPDATE runs SET usage = ? WHERE run_id = ?";
+  yield* tx.run(sql, JSON.stringify(addUsage(line.usage, usage)), line.runId);
+  const merged = yield* tx.all("SELECT root FROM runs WHERE merged_into = ? ORDER BY seq", line.runId);
+  const roots = new Set([line.rootId, ...merged.map(({ root }) => String(root))]);
+  let exceeded: { readonly rootId: string; readonly refusal: Refusal } | null = null;
+  for (const rootId of roots) {
+    const figures = spend(yield* figuresOrNone(tx, rootId), usage);
+    yield* writeFigures(tx, rootId, figures);
+    const refusal = overSpent(figures, tx.options.limits);
+    if (refusal !== null) exceeded ??= { rootId, refusal };
+  }
+  return exceeded;
+}
+
+function* readFigures(tx: RunTransaction, rootId: string): Script<RootFigures | null> {
+  const row = yield* tx.get("SELECT runs, tokens, cost, priced, hops FROM budgets WHERE root = ?", rootId);
   if (row === undefined) return null;
   return {
     runs: Number(row.runs),
@@ -122,37 +131,46 @@ function readFigures(ledger: RunLedger, rootId: string): RootFigures | null {
   };
 }
 
-export function figuresOrNone(ledger: RunLedger, rootId: string): RootFigures {
-  return readFigures(ledger, rootId) ?? noFigures;
+export function* figuresOrNone(tx: RunTransaction, rootId: string): Script<RootFigures> {
+  return (yield* readFigures(tx, rootId)) ?? noFigures;
 }
 
-export function writeFigures(ledger: RunLedger, rootId: string, figures: RootFigures): void {
+export function* writeFigures(tx: RunTransaction, rootId: string, figures: RootFigures): Script<void> {
   const { runs, tokens, knownCostUsd, isPriced, hops } = figures;
-  ledger.run(
-    `INSERT OR REPLACE INTO budgets (root, runs, tokens, cost, priced, hops, touched_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  yield* tx.run(
+    `INSERT INTO budgets (root, runs, tokens, cost, priced, hops, touched_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (root) DO UPDATE SET runs = excluded.runs, tokens = excluded.tokens, cost = excluded.cost,
+       priced = excluded.priced, hops = excluded.hops, touched_at = excluded.touched_at`,
     rootId,
     runs,
     tokens,
     knownCostUsd,
     isPriced ? 1 : 0,
     hops,
-    ledger.now(),
+    tx.now(),
   );
 }
 
 /** Counts the messages between a pair of sessions under a root, including this one. */
-export function pairCount(ledger: RunLedger, rootId: string, pair: readonly [string, string]): number {
+export function* pairCount(
+  tx: RunTransaction,
+  rootId: string,
+  pair: readonly [string, string],
+): Script<number> {
   const [a, b] = pair.toSorted() as [string, string];
   const sql = "SELECT count FROM budget_pairs WHERE root = ? AND a = ? AND b = ?";
-  return Number(ledger.get(sql, rootId, a, b)?.count ?? 0) + 1;
+  return Number((yield* tx.get(sql, rootId, a, b))?.count ?? 0) + 1;
 }
 
-export function countPair(ledger: RunLedger, rootId: string, pair: readonly [string, string]): void {
+export function* countPair(
+  tx: RunTransaction,
+  rootId: string,
+  pair: readonly [string, string],
+): Script<void> {
   const [a, b] = pair.toSorted() as [string, string];
-  ledger.run(
+  yield* tx.run(
     `INSERT INTO budget_pairs (root, a, b, count) VALUES (?, ?, ?, 1)
-     ON CONFLICT (root, a, b) DO UPDATE SET count = count + 1`,
+     ON CONFLICT (root, a, b) DO UPDATE SET count = budget_pairs.count + 1`,
     rootId,
     a,
     b,

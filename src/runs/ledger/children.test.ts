@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import type { Script } from "../../core/script.ts";
 import type { AcceptRequest, ChildRequest, Claim } from "../contract.ts";
 
 let books: RunBooks;
@@ -71,14 +72,13 @@ describe("the limit of children", () => {
       ...spawnedBy(parent.run),
     };
     books.told();
-    const undone = () =>
-      books.db.exclusively(() => {
-        books.runs.acceptWithin(request);
-        throw new Error("undone");
-      });
-    expect(undone).toThrow("undone");
+    const undone = function* (): Script<void> {
+      yield* books.runs.acceptWithin(request);
+      throw new Error("undone");
+    };
+    expect(() => books.change(undone())).toThrow("undone");
     expect([await labels(), books.told()]).toEqual([[], []]);
-    const { accepted, afterCommit } = books.db.exclusively(() => books.runs.acceptWithin(request));
+    const { accepted, afterCommit } = books.change(books.runs.acceptWithin(request));
     expect([accepted.isNew, books.told()]).toEqual([true, []]);
     afterCommit();
     expect(books.told()).toEqual(["run.queued", "run.child"]);
@@ -202,10 +202,10 @@ describe("tidying children", () => {
     await books.runs.bindThread("ann", { channel: "desk", threadId: "1" }, sessionNamed("purged").key);
     const moved = await child("moved");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "2" }, moved.run.session.key);
-    books.runs.attendant.purge(["moved"]);
+    books.change(books.runs.attendant.purge(["moved"]));
     expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "2" })).toBe(moved.run.session.key);
     books.removed.add("purged");
-    books.runs.attendant.purge(["purged"]);
+    books.change(books.runs.attendant.purge(["purged"]));
     expect(await labels()).toEqual(["old"]);
     expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "1" })).toBeNull();
     books.now += 31 * 24 * 3_600_000;

@@ -1,20 +1,21 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import type { Script, SqlRow } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { Child, ChildRequest, Run, RunState, ThreadRef } from "../contract.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { RunRow, RunTransaction } from "./run-ledger.ts";
 import { numberOrNull, publicRun, textOrNull } from "./run-ledger.ts";
 
 /**
  * Throws if the parent has too many open children. Called in the transaction that accepts the child's first run, so that
  * concurrent spawns cannot exceed the limit.
  */
-export function checkChildLimit(
-  ledger: RunLedger,
+export function* checkChildLimit(
+  tx: RunTransaction,
   { userId }: SessionRef,
   { parentKey, maxChildren }: ChildRequest,
-): void {
-  const counted = ledger.get(
+): Script<void> {
+  const counted = yield* tx.get(
     `SELECT count(*) AS active FROM children JOIN runs USING (run_id)
      WHERE children.user = ? AND parent_key = ? AND ended_at IS NULL`,
     userId ?? "",
@@ -24,13 +25,13 @@ export function checkChildLimit(
   if (active >= maxChildren) throw new SkeinError("children_exceeded", { active, max: maxChildren });
 }
 
-export function registerChild(
-  ledger: RunLedger,
+export function* registerChild(
+  tx: RunTransaction,
   runId: string,
   session: SessionRef,
   child: ChildRequest,
-): void {
-  ledger.run(
+): Script<void> {
+  yield* tx.run(
     `INSERT INTO children (run_id, user, parent_key, spawn_id, label, task, mode, cleanup, attachments, archive_after)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     runId,
@@ -46,30 +47,40 @@ export function registerChild(
   );
 }
 
-export function listChildren(
-  ledger: RunLedger,
+export function* listChildren(
+  tx: RunTransaction,
   userId: string | null,
   parentKey: string,
   { endedSince, open }: { readonly endedSince?: number; readonly open?: boolean } = {},
-): Child[] {
+): Script<Child[]> {
   const conditions = [
     ...(endedSince === undefined ? [] : ["(ended_at IS NULL OR ended_at >= ?)"]),
     ...(open === undefined ? [] : [`ended_at IS ${open ? "NULL" : "NOT NULL"}`]),
     "true",
   ].join(" AND ");
-  const found = ledger.all(
+  const found = yield* tx.all(
     `SELECT children.* FROM children JOIN runs USING (run_id)
      WHERE children.user = ? AND parent_key = ? AND ${conditions} ORDER BY seq DESC`,
     userId ?? "",
     parentKey,
     ...(endedSince === undefined ? [] : [endedSince]),
   );
-  return found.flatMap((row) => childOf(ledger, row));
+  return yield* childrenOf(tx, found);
 }
 
-function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
-  const run = ledger.row(String(row.run_id));
-  if (run === null) return [];
+/** Adds the first run to each row of `children`. Omits children without one. */
+function* childrenOf(tx: RunTransaction, rows: readonly SqlRow[]): Script<Child[]> {
+  if (rows.length === 0) return [];
+  const ids = JSON.stringify(rows.map(({ run_id }) => run_id));
+  const found = yield* tx.rows("run_id IN (SELECT value FROM json_each(?))", ids);
+  const runs = new Map(found.map((run) => [run.runId, run]));
+  return rows.flatMap((row) => {
+    const run = runs.get(String(row.run_id));
+    return run === undefined ? [] : [childOf(row, run)];
+  });
+}
+
+function childOf(row: SqlRow, run: RunRow): Child {
   const child = {
     run: publicRun(run),
     parentKey: String(row.parent_key),
@@ -82,7 +93,7 @@ function childOf(ledger: RunLedger, row: Record<string, unknown>): Child[] {
   const label = textOrNull(row.label);
   const attachments = textOrNull(row.attachments);
   const archiveAfterMs = numberOrNull(row.archive_after);
-  return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
+  return { ...child, ...present({ label, attachments, archiveAfterMs }) };
 }
 
 /** How long a waiter with an open run has to write a reply it has taken. */
@@ -111,59 +122,64 @@ const dueChildren = `SELECT children.* FROM children INDEXED BY children_untidie
   AND CASE cleanup WHEN 'delete' THEN ${resultDelivered} ELSE first.ended_at + archive_after <= ? END
   ORDER BY random() LIMIT ${maxDueChildren}`;
 
-export function findChildrenToTidy(
-  ledger: RunLedger,
-): { readonly child: Child; readonly act: "remove" | "archive" }[] {
-  const now = ledger.now();
-  return ledger
-    .all(dueChildren, now - takenReplyMs, now)
-    .flatMap((row) => childOf(ledger, row))
-    .map((child) => ({
-      child,
-      act: child.cleanup === "delete" ? ("remove" as const) : ("archive" as const),
-    }));
+export function* findChildrenToTidy(
+  tx: RunTransaction,
+): Script<{ readonly child: Child; readonly act: "remove" | "archive" }[]> {
+  const now = tx.now();
+  const children = yield* childrenOf(tx, yield* tx.all(dueChildren, now - takenReplyMs, now));
+  return children.map((child) => ({ child, act: child.cleanup === "delete" ? "remove" : "archive" }));
 }
 
-export function markTidied(ledger: RunLedger, runId: string): void {
-  ledger.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", ledger.now(), runId);
+export function* markTidied(tx: RunTransaction, runId: string): Script<void> {
+  yield* tx.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", tx.now(), runId);
 }
 
 /** Emits this run's state as an event of the run that spawned it. */
-export function emitChildState(
-  ledger: RunLedger,
+export function* emitChildState(
+  tx: RunTransaction,
   { kind, startedBy, session, runId }: Pick<Run, "kind" | "startedBy" | "session" | "runId">,
   state: RunState,
-): void {
+): Script<void> {
   if (kind !== "spawn" || startedBy === null) return;
-  const starter = ledger.row(startedBy);
+  const starter = yield* tx.row(startedBy);
   if (starter === null) return;
-  ledger.addEvent("run.child", starter.session, startedBy, {
+  tx.addEvent("run.child", starter.session, startedBy, {
     childSessionKey: session.key,
     childRunId: runId,
     state,
   });
 }
 
-export function bindThread(ledger: RunLedger, userId: string | null, thread: ThreadRef, key: string): void {
-  ledger.run(
-    "INSERT OR REPLACE INTO threads (user, channel, account, thread, key) VALUES (?, ?, ?, ?, ?)",
+export function* bindThread(
+  tx: RunTransaction,
+  userId: string | null,
+  thread: ThreadRef,
+  key: string,
+): Script<void> {
+  yield* tx.run(
+    `INSERT INTO threads (user, channel, account, thread, key) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (user, channel, account, thread) DO UPDATE SET key = excluded.key`,
     userId ?? "",
     ...threadColumns(thread),
     key,
   );
 }
 
-export function findThreadKey(ledger: RunLedger, userId: string | null, thread: ThreadRef): string | null {
+export function* findThreadKey(
+  tx: RunTransaction,
+  userId: string | null,
+  thread: ThreadRef,
+): Script<string | null> {
   const sql = "SELECT key FROM threads WHERE user = ? AND channel = ? AND account = ? AND thread = ?";
-  const row = ledger.get(sql, userId ?? "", ...threadColumns(thread));
+  const row = yield* tx.get(sql, userId ?? "", ...threadColumns(thread));
   return row === undefined ? null : String(row.key);
 }
 
 /** Deletes the thread bindings and the app of a key that no longer belongs to any session. */
-export function unbindThreads(ledger: RunLedger, userId: string | null, key: string): void {
-  if (ledger.sessionAt(userId, { key }) !== null) return;
+export function* unbindThreads(tx: RunTransaction, userId: string | null, key: string): Script<void> {
+  if ((yield* tx.sessionAt(userId, { key })) !== null) return;
   for (const table of ["threads", "session_apps"])
-    ledger.run(`DELETE FROM ${table} WHERE user = ? AND key = ?`, userId ?? "", key);
+    yield* tx.run(`DELETE FROM ${table} WHERE user = ? AND key = ?`, userId ?? "", key);
 }
 
 function threadColumns({ channel, accountId, threadId }: ThreadRef): [string, string, string] {

@@ -1,8 +1,9 @@
 import { SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { AcceptRequest, Run, RunOptions } from "../contract.ts";
 import { refreshQueue } from "./ready-queue.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
@@ -24,33 +25,33 @@ const noRequirements: RunRequirements = { app: "", tools: "[]" };
  * is one. Otherwise the run requires this process's app if that app defines the agent in code, or else the app that
  * last ran the session.
  */
-export function resolveRequirements(
-  ledger: RunLedger,
+export function* resolveRequirements(
+  tx: RunTransaction,
   request: AcceptRequest,
   isSilent: boolean,
-): RunRequirements {
+): Script<RunRequirements> {
   if (isSilent) return noRequirements;
   const { session, root, options, retryOf } = request;
   const { userId, uid, key, agentId } = session;
   const before =
     retryOf === undefined
-      ? root && requirementsOfRun(ledger, "root = ? AND uid = ? AND silent = 0", root.rootId, uid)
-      : requirementsOfRun(ledger, "run_id = ?", retryOf);
+      ? root && (yield* requirementsOfRun(tx, "root = ? AND uid = ? AND silent = 0", root.rootId, uid))
+      : yield* requirementsOfRun(tx, "run_id = ?", retryOf);
   if (before !== undefined) return before;
-  const here = ledger.options.agentHere(agentId, key, options?.tools);
+  const here = tx.options.agentHere(agentId, key, options?.tools);
   const own = here?.app ?? null;
   if (here !== null && own !== null) return { app: own, tools: JSON.stringify(here.tools) };
   const sql = "SELECT app, tools FROM session_apps WHERE user = ? AND key = ?";
-  return readRequirements(ledger.get(sql, userId ?? "", key)) ?? noRequirements;
+  return readRequirements(yield* tx.get(sql, userId ?? "", key)) ?? noRequirements;
 }
 
-function requirementsOfRun(
-  ledger: RunLedger,
+function* requirementsOfRun(
+  tx: RunTransaction,
   where: string,
   ...values: string[]
-): RunRequirements | undefined {
+): Script<RunRequirements | undefined> {
   const sql = `SELECT app, tools FROM runs WHERE ${where} ORDER BY seq DESC LIMIT 1`;
-  return readRequirements(ledger.get(sql, ...values));
+  return readRequirements(yield* tx.get(sql, ...values));
 }
 
 function readRequirements(row: Record<string, unknown> | undefined): RunRequirements | undefined {
@@ -58,18 +59,19 @@ function readRequirements(row: Record<string, unknown> | undefined): RunRequirem
 }
 
 /** Records the app of the session's last run. Input that arrives in a process without the agent uses it. */
-export function rememberSessionApp(
-  ledger: RunLedger,
+export function* rememberSessionApp(
+  tx: RunTransaction,
   session: SessionRef,
   { app, tools }: RunRequirements,
-): void {
+): Script<void> {
   const at = [session.userId ?? "", session.key] as const;
-  const known = ledger.get("SELECT app, tools FROM session_apps WHERE user = ? AND key = ?", ...at);
+  const known = yield* tx.get("SELECT app, tools FROM session_apps WHERE user = ? AND key = ?", ...at);
   if ((known?.app ?? "") === app && (known?.tools ?? "[]") === tools) return;
-  if (app === "") ledger.run("DELETE FROM session_apps WHERE user = ? AND key = ?", ...at);
+  if (app === "") yield* tx.run("DELETE FROM session_apps WHERE user = ? AND key = ?", ...at);
   else {
-    const sql = "INSERT OR REPLACE INTO session_apps (user, key, app, tools) VALUES (?, ?, ?, ?)";
-    ledger.run(sql, ...at, app, tools);
+    const sql = `INSERT INTO session_apps (user, key, app, tools) VALUES (?, ?, ?, ?)
+      ON CONFLICT (user, key) DO UPDATE SET app = excluded.app, tools = excluded.tools`;
+    yield* tx.run(sql, ...at, app, tools);
   }
 }
 
@@ -81,10 +83,10 @@ interface MissingRequirements {
 
 /** Returns the claim requirements that this process does not meet, or `null` if it meets all of them. */
 export function findMissingHere(
-  ledger: RunLedger,
+  tx: RunTransaction,
   { session, app, requiredTools, options }: Pick<Run, "session" | "app" | "requiredTools" | "options">,
 ): MissingRequirements | null {
-  const here = ledger.options.agentHere(session.agentId, session.key, options.tools);
+  const here = tx.options.agentHere(session.agentId, session.key, options.tools);
   if (app === null) return here === null ? { app, tools: [] } : null;
   if (here === null || here.app !== app) return { app, tools: [] };
   const tools = requiredTools.filter((name) => !here.tools.includes(name));
@@ -92,8 +94,8 @@ export function findMissingHere(
 }
 
 /** Lets any process that has the agent claim this run and later runs in its session. */
-export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
-  const row = ledger.row(runId);
+export function* releaseFromApp(tx: RunTransaction, runId: string): Script<Run | null> {
+  const row = yield* tx.row(runId);
   if (row === null) return null;
   if (row.app === null) return publicRun(row);
   if (row.owner !== null || row.endedAt !== null) {
@@ -101,10 +103,10 @@ export function releaseFromApp(ledger: RunLedger, runId: string): Run | null {
     throw new SkeinError("conflict", { problem, advice: "List the waiting runs with skein runs ls" });
   }
   const { app, tools } = noRequirements;
-  ledger.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, runId);
-  rememberSessionApp(ledger, row.session, noRequirements);
-  refreshQueue(ledger, row.session.uid);
-  if (row.state === "queued") ledger.addQueued(row);
+  yield* tx.run("UPDATE runs SET app = ?, tools = ? WHERE run_id = ?", app, tools, runId);
+  yield* rememberSessionApp(tx, row.session, noRequirements);
+  yield* refreshQueue(row.session.uid);
+  if (row.state === "queued") tx.addQueued(row);
   return publicRun({ ...row, app: null, requiredTools: [] });
 }
 
@@ -116,28 +118,25 @@ const loopTurnMs = 10 * 60_000;
  * ends, its process dies, or nothing has been appended for ten minutes. Returns `true` if the turn is new. Throws
  * `conflict` if another process has a turn open.
  */
-export function openLoopTurn(
-  ledger: RunLedger,
+export function* openLoopTurn(
+  tx: RunTransaction,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
   owner: string,
-): boolean {
-  const isNew = ledger.change("unsynced", () => {
-    const current = loopTurnOwner(ledger, uid);
-    if (current !== null && current !== owner) throw answeredElsewhere(sessionId);
-    const sql = "INSERT OR REPLACE INTO loop_turns (uid, owner, lease_until) VALUES (?, ?, ?)";
-    ledger.run(sql, uid, owner, ledger.now() + loopTurnMs);
-    return current === null;
-  });
-  ledger.ownLoopTurns.add(uid);
-  return isNew;
+): Script<boolean> {
+  const current = yield* loopTurnOwner(tx, uid);
+  if (current !== null && current !== owner) throw answeredElsewhere(sessionId);
+  const sql = `INSERT INTO loop_turns (uid, owner, lease_until) VALUES (?, ?, ?)
+    ON CONFLICT (uid) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until`;
+  yield* tx.run(sql, uid, owner, tx.now() + loopTurnMs);
+  return current === null;
 }
 
 /** Throws `conflict` if another process has a loop turn open. */
-export function checkLoopTurn(
-  ledger: RunLedger,
+export function* checkLoopTurn(
+  tx: RunTransaction,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
-): void {
-  if (!ledger.ownLoopTurns.has(uid) && loopTurnOwner(ledger, uid) !== null)
+): Script<void> {
+  if (!tx.ownLoopTurns.has(uid) && (yield* loopTurnOwner(tx, uid)) !== null)
     throw answeredElsewhere(sessionId);
 }
 
@@ -146,20 +145,18 @@ function answeredElsewhere(sessionId: string): SkeinError {
   return new SkeinError("conflict", { problem, advice: "Try again after that turn has ended" });
 }
 
-export function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): boolean {
+export async function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): Promise<boolean> {
   if (uid === null) ledger.ownLoopTurns.clear();
   else ledger.ownLoopTurns.delete(uid);
-  return ledger.change("unsynced", () => {
-    const where = "FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)";
-    return ledger.run(`DELETE ${where}`, owner, uid) > 0;
-  });
+  const sql = "DELETE FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)";
+  return (await ledger.change("unsynced", (tx) => tx.run(sql, owner, uid))) > 0;
 }
 
 /** Returns the process that has a loop turn open in the session, or `null` if there is none. */
-export function loopTurnOwner(ledger: RunLedger, uid: string): string | null {
-  const row = ledger.get("SELECT owner, lease_until FROM loop_turns WHERE uid = ?", uid);
-  if (row === undefined || Number(row.lease_until) <= ledger.now()) return null;
-  return ledger.options.isGone(String(row.owner)) ? null : String(row.owner);
+export function* loopTurnOwner(tx: RunTransaction, uid: string): Script<string | null> {
+  const row = yield* tx.get("SELECT owner, lease_until FROM loop_turns WHERE uid = ?", uid);
+  if (row === undefined || Number(row.lease_until) <= tx.now()) return null;
+  return tx.options.isGone(String(row.owner)) ? null : String(row.owner);
 }
 
 /** Announcements that arrive within this window share one turn. */
@@ -168,62 +165,63 @@ const batchMs = 1000;
 /**
  * Returns the time until which an announcement is held, or `null` if no sibling run is open and it need not be held.
  */
-export function batchEnd(ledger: RunLedger, { kind, arrivalOf }: AcceptRequest): number | null {
+export function* batchEnd(tx: RunTransaction, { kind, arrivalOf }: AcceptRequest): Script<number | null> {
   if (kind !== "announce" || arrivalOf === undefined) return null;
-  const starter = ledger.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf)?.started_by;
+  const starter = (yield* tx.get("SELECT started_by FROM runs WHERE run_id = ?", arrivalOf))?.started_by;
   if (starter === null || starter === undefined) return null;
-  return hasOpenSiblings(ledger, String(starter), arrivalOf) ? ledger.now() + batchMs : null;
+  return (yield* hasOpenSiblings(tx, String(starter), arrivalOf)) ? tx.now() + batchMs : null;
 }
 
-function hasOpenSiblings(ledger: RunLedger, starter: string, except: string): boolean {
+function* hasOpenSiblings(tx: RunTransaction, starter: string, except: string): Script<boolean> {
   const sql = "SELECT 1 FROM runs WHERE started_by = ? AND run_id <> ? AND ended_at IS NULL LIMIT 1";
-  return ledger.get(sql, starter, except) !== undefined;
+  return (yield* tx.get(sql, starter, except)) !== undefined;
 }
 
 /** Releases a batch of announcements once the last sibling run has ended. */
-export function releaseCompleteBatch(ledger: RunLedger, { startedBy, runId }: RunRow): void {
-  if (startedBy === null || hasOpenSiblings(ledger, startedBy, runId)) return;
-  const held = ledger.all(
+export function* releaseCompleteBatch(tx: RunTransaction, { startedBy, runId }: RunRow): Script<void> {
+  if (startedBy === null || (yield* hasOpenSiblings(tx, startedBy, runId))) return;
+  const held = yield* tx.all(
     `SELECT run_id, uid FROM runs WHERE arrival_of IN (SELECT run_id FROM runs WHERE started_by = ?)
      AND state = 'queued' AND not_before IS NOT NULL`,
     startedBy,
   );
-  releaseBatch(ledger, held);
+  yield* releaseBatch(tx, held);
 }
 
-export function isBatchDue(ledger: RunLedger): boolean {
-  const at = nextBatchAt(ledger);
-  return at !== null && at <= ledger.now();
+export function* isBatchDue(tx: RunTransaction): Script<boolean> {
+  const at = yield* nextBatchAt(tx);
+  return at !== null && at <= tx.now();
 }
 
-export function nextBatchAt(ledger: RunLedger): number | null {
+export function* nextBatchAt(tx: RunTransaction): Script<number | null> {
   const sql = "SELECT min(not_before) AS at FROM runs INDEXED BY runs_held_back WHERE not_before IS NOT NULL";
-  const at = ledger.get(sql)?.at;
+  const at = (yield* tx.get(sql))?.at;
   return at === null || at === undefined ? null : Number(at);
 }
 
-export function releaseDueBatches(ledger: RunLedger): void {
-  if (!isBatchDue(ledger)) return;
-  ledger.change("unsynced", () => {
-    const sql = "SELECT run_id, uid FROM runs WHERE not_before IS NOT NULL AND not_before <= ?";
-    releaseBatch(ledger, ledger.all(sql, ledger.now()));
-  });
+export async function releaseDueBatches(ledger: RunLedger): Promise<void> {
+  if (await ledger.read(isBatchDue)) await ledger.change("unsynced", releaseDue);
 }
 
-function releaseBatch(ledger: RunLedger, held: readonly Record<string, unknown>[]): void {
+function* releaseDue(tx: RunTransaction): Script<void> {
+  const sql = "SELECT run_id, uid FROM runs WHERE not_before IS NOT NULL AND not_before <= ?";
+  yield* releaseBatch(tx, yield* tx.all(sql, tx.now()));
+}
+
+function* releaseBatch(tx: RunTransaction, held: readonly Record<string, unknown>[]): Script<void> {
   for (const { run_id } of held)
-    ledger.run("UPDATE runs SET not_before = NULL WHERE run_id = ?", String(run_id));
-  for (const uid of new Set(held.map((each) => String(each.uid)))) refreshQueue(ledger, uid);
+    yield* tx.run("UPDATE runs SET not_before = NULL WHERE run_id = ?", String(run_id));
+  for (const uid of new Set(held.map((each) => String(each.uid)))) yield* refreshQueue(uid);
 }
 
 /**
  * Adds the session's other announcements to the turn of a claimed announcement, unless their delivery target or options
  * differ.
  */
-export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
+export function* joinAnnouncements(tx: RunTransaction, claimed: RunRow): Script<void> {
   const { kind, arrivalOf, isSilent, startedAt, session, seq, runId } = claimed;
   if (kind !== "announce" || arrivalOf === null || isSilent || startedAt !== null) return;
-  const others = ledger.rows(
+  const others = yield* tx.rows(
     `uid = ? AND state = 'queued' AND kind = 'announce' AND arrival_of IS NOT NULL AND silent = 0
      AND kept_for IS NULL AND started_at IS NULL AND seq <> ? ORDER BY seq`,
     session.uid,
@@ -231,9 +229,9 @@ export function joinAnnouncements(ledger: RunLedger, claimed: RunRow): void {
   );
   const terms = answerTermsOf(claimed.options);
   const isOfThisTurn = (row: RunRow) =>
-    answerTermsOf(row.options) === terms && findMissingHere(ledger, row) === null;
+    answerTermsOf(row.options) === terms && findMissingHere(tx, row) === null;
   for (const each of others.filter(isOfThisTurn))
-    ledger.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
+    yield* tx.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
 }
 
 /** Returns a key that is the same for all runs that one answer can serve. */

@@ -32,8 +32,8 @@ describe("claiming", () => {
       deadline: books.now + 3_600_000,
     });
     expect(books.told()).toEqual(["run.started"]);
-    expect(books.runs.isHeld({ runId: run.runId, fence: 1 })).toBe(true);
-    expect(books.runs.isHeld({ runId: run.runId, fence: 0 })).toBe(false);
+    expect(await books.runs.isHeld({ runId: run.runId, fence: 1 })).toBe(true);
+    expect(await books.runs.isHeld({ runId: run.runId, fence: 0 })).toBe(false);
   });
 
   test("a session has at most one run that is running or waiting", async () => {
@@ -152,7 +152,7 @@ describe("claiming", () => {
     const recovered = await again.claim("me");
     expect(recovered).toMatchObject({ how: "recovered", run: { runId: lost.run.runId, lost: 1, fence: 3 } });
     expect(again.told()).toEqual(["run.queued", "run.started"]);
-    expect(again.runs.isHeld(lost.held)).toBe(false);
+    expect(await again.runs.isHeld(lost.held)).toBe(false);
   });
 
   test("[KIL2] a silent owner is lost when its lease has expired, and not before", async () => {
@@ -302,7 +302,7 @@ describe("claiming", () => {
   test("[LIB11] an aborted run does not continue when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");
-    expect(books.runs.isHeld(claim.held)).toBe(true);
+    expect(await books.runs.isHeld(claim.held)).toBe(true);
     await books.runs.lose(claim.held);
     const ended = await books.runs.get(claim.run.runId);
     expect(ended).toMatchObject({ state: "aborted", outcome: { state: "aborted", error: "enough" } });
@@ -324,7 +324,10 @@ describe("claiming", () => {
     const more = await books.accept("s");
     await books.runs.mergeInput(claim.held, more.runId);
     expect(await books.runs.abort(more.runId, "enough")).toBe("merged");
-    expect(await books.runs.stopRequests("me")).toEqual([claim.run.runId]);
+    expect(await books.runs.stopRequests("me", [claim.held])).toEqual({
+      lost: [],
+      aborted: [claim.run.runId],
+    });
     await books.runs.lose(claim.held);
     for (const { runId } of [claim.run, more])
       expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
@@ -378,7 +381,7 @@ describe("claiming", () => {
     await watched.runs.list({ startedBy: first.run.runId });
     await watched.runs.threadKey("ann", { channel: "desk", threadId: "1" });
     watched.now += 2000;
-    watched.runs.changedByOthers();
+    await watched.runs.changedByOthers();
     await watched.runs.sweep();
     const scans = [...seen]
       .filter((text) => !/^(PRAGMA|CREATE)|FROM facts|INTO facts/.test(text))

@@ -1,21 +1,22 @@
 import { isDeepStrictEqual } from "node:util";
 import { SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { HeldRun, Run } from "../contract.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
  * Replaces the message of a queued run, in the same transaction as the check that no process has read it. Throws `conflict`
  * if the run has started or its message is not the expected one. Returns `null` if the run does not exist.
  */
-export function editInput(
-  ledger: RunLedger,
+export function* editInput(
+  tx: RunTransaction,
   runId: string,
   message: MessageDraft,
   expected?: MessageDraft,
-): Run | null {
-  const row = ledger.row(runId);
+): Script<Run | null> {
+  const row = yield* tx.row(runId);
   if (row === null) return null;
   // The response to an earlier, identical call might have been lost.
   if (isDeepStrictEqual(row.message, message)) return publicRun(row);
@@ -30,14 +31,14 @@ export function editInput(
       problem: `The message of run ${runId} has been changed by another client`,
       advice: "Read it again, then change its new text",
     });
-  const options = { ...row.options, editedAt: ledger.now() };
-  ledger.run(
+  const options = { ...row.options, editedAt: tx.now() };
+  yield* tx.run(
     "UPDATE run_inputs SET message = ?, options = ? WHERE seq = ?",
     JSON.stringify(message),
     JSON.stringify(options),
     row.seq,
   );
-  ledger.addQueued(row);
+  tx.addQueued(row);
   return publicRun({ ...row, message, options });
 }
 
@@ -53,11 +54,11 @@ function findEditProblem(row: RunRow): string | null {
  * Reserves queued input for the running turn so that the input cannot be edited or ended while the turn writes it.
  * Returns the current input, or `null` if it has since ended or been taken by a turn.
  */
-export function reserveInput(ledger: RunLedger, held: HeldRun, runId: string): Run | null {
-  const into = ledger.held(held);
+export function* reserveInput(tx: RunTransaction, held: HeldRun, runId: string): Script<Run | null> {
+  const into = yield* tx.held(held);
   const sql = `UPDATE runs SET kept_for = ? WHERE run_id = ? AND uid = ? AND state = 'queued'
     AND (kept_for IS NULL OR kept_for = ?)`;
-  const isReserved = ledger.run(sql, into.runId, runId, into.session.uid, into.runId) === 1;
-  const row = isReserved ? ledger.row(runId) : null;
+  const isReserved = (yield* tx.run(sql, into.runId, runId, into.session.uid, into.runId)) === 1;
+  const row = isReserved ? yield* tx.row(runId) : null;
   return row === null ? null : publicRun(row);
 }

@@ -1,31 +1,32 @@
-import type { Lane, LaneCount, LedgerValue, RunState, RunWaits, RunWhy } from "../contract.ts";
+import type { Script } from "../../core/script.ts";
+import type { Lane, LaneCount, RunState, RunWaits, RunWhy } from "../contract.ts";
 import { lanes } from "../lanes.ts";
 import { readWaits } from "./query-runs.ts";
 import { slotOf, takenSlots } from "./ready-queue.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { RunTransaction } from "./run-ledger.ts";
 import { numberOrNull } from "./run-ledger.ts";
 
 /**
  * Explains what each run is waiting for, in one sentence. The number of queries is constant, regardless of the number
  * of runs.
  */
-export function explainWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
-  const waits = readWaits(ledger, runIds);
-  const rows = ledger.all(openRuns, ledger.now(), JSON.stringify(runIds));
+export function* explainWaits(tx: RunTransaction, runIds: readonly string[]): Script<Map<string, RunWaits>> {
+  const waits = yield* readWaits(tx, runIds);
+  const rows = yield* tx.all(openRuns, tx.now(), JSON.stringify(runIds));
   if (rows.length === 0) return waits;
-  const facts = { asked: askedBy(ledger, runIds), taken: takenSlots(ledger, "and resuming") };
+  const facts = { asked: yield* askedBy(tx, runIds), taken: yield* takenSlots(tx, "and resuming") };
   for (const row of rows) {
     const runId = String(row.run_id);
     const known = waits.get(runId);
     if (known === undefined) continue;
-    const why = explainOne(ledger, row, known, facts);
+    const why = explainOne(tx, row, known, facts);
     if (why !== null) waits.set(runId, { ...known, why });
   }
   return waits;
 }
 
-export function explainWait(ledger: RunLedger, runId: string): RunWaits | null {
-  return explainWaits(ledger, [runId]).get(runId) ?? null;
+export function* explainWait(tx: RunTransaction, runId: string): Script<RunWaits | null> {
+  return (yield* explainWaits(tx, [runId])).get(runId) ?? null;
 }
 
 type Row = Readonly<Record<string, unknown>>;
@@ -50,13 +51,16 @@ interface Facts {
   readonly taken: Readonly<Record<Lane, number>>;
 }
 
-function askedBy(ledger: RunLedger, runIds: readonly string[]): ReadonlyMap<string, readonly Row[]> {
+function* askedBy(
+  tx: RunTransaction,
+  runIds: readonly string[],
+): Script<ReadonlyMap<string, readonly Row[]>> {
   const sql = `SELECT run_id, approval_id, tool_name FROM approvals
     WHERE run_id IN (SELECT value FROM json_each(?)) AND answer IS NULL ORDER BY requested_at`;
-  return Map.groupBy(ledger.all(sql, JSON.stringify(runIds)), ({ run_id }) => String(run_id));
+  return Map.groupBy(yield* tx.all(sql, JSON.stringify(runIds)), ({ run_id }) => String(run_id));
 }
 
-function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy | null {
+function explainOne(tx: RunTransaction, row: Row, waits: RunWaits, facts: Facts): RunWhy | null {
   const state = row.state as RunState;
   if (Number(row.abort) === 1)
     return {
@@ -70,9 +74,9 @@ function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts):
     };
   switch (state) {
     case "queued":
-      return explainQueued(ledger, row, waits, facts);
+      return explainQueued(tx, row, waits, facts);
     case "waiting":
-      return explainWaiting(ledger, row, waits, facts);
+      return explainWaiting(tx, row, waits, facts);
     case "sleeping": {
       const { runIds, wakeAt } = waits;
       const text = `Sleeping until ${countRuns(runIds.length)} ended.`;
@@ -85,24 +89,24 @@ function explainOne(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts):
   }
 }
 
-function explainWaiting(ledger: RunLedger, row: Row, { runIds }: RunWaits, facts: Facts): RunWhy {
+function explainWaiting(tx: RunTransaction, row: Row, { runIds }: RunWaits, facts: Facts): RunWhy {
   const [first, ...others] = facts.asked.get(String(row.run_id)) ?? [];
   if (first !== undefined) {
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
     const text = `Waiting for a person to approve ${String(first.tool_name)}${more}.`;
     return { kind: "approval", text, approvalId: String(first.approval_id) };
   }
-  if (Number(row.resuming) === 1 || runIds.length === 0) return waitsForLane(ledger, row.lane as Lane);
+  if (Number(row.resuming) === 1 || runIds.length === 0) return waitsForLane(tx, row.lane as Lane);
   return { kind: "runs", text: `Waiting until ${countRuns(runIds.length)} ended.`, runIds };
 }
 
-function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Facts): RunWhy {
+function explainQueued(tx: RunTransaction, row: Row, waits: RunWaits, facts: Facts): RunWhy {
   const { runIds } = waits;
   if (row.kept_for !== null)
     return { kind: "runs", text: "Another run's turn is reading it.", runIds: [String(row.kept_for)] };
-  const process = processFor(ledger, row, waits);
+  const process = processFor(tx, row, waits);
   if (process !== null) return { kind: "app", text: `Waiting for a process ${process}.` };
-  if (row.loop_owner !== null && !ledger.options.isGone(String(row.loop_owner)))
+  if (row.loop_owner !== null && !tx.options.isGone(String(row.loop_owner)))
     return { kind: "owner", text: "Waiting for the application's own loop to end its turn." };
   const ahead = Number(row.ahead);
   if (ahead > 0) {
@@ -113,24 +117,24 @@ function explainQueued(ledger: RunLedger, row: Row, waits: RunWaits, facts: Fact
   if (notBefore !== null)
     return { kind: "runs", text: "Waiting for announcements that can share its turn.", retryAt: notBefore };
   const slot = slotOf(Number(row.silent) === 1, row.lane as Lane);
-  if (slot !== "none" && facts.taken[slot] >= ledger.options.lanes[slot]) return waitsForLane(ledger, slot);
+  if (slot !== "none" && facts.taken[slot] >= tx.options.lanes[slot]) return waitsForLane(tx, slot);
   return { kind: "owner", text: "It will start as soon as a process claims it." };
 }
 
 /** Describes the process that the run needs, or returns `null` if this process can execute it. */
-function processFor(ledger: RunLedger, row: Row, { app, missingTools }: RunWaits): string | null {
+function processFor(tx: RunTransaction, row: Row, { app, missingTools }: RunWaits): string | null {
   if (app !== null) {
     const tools = missingTools.length === 0 ? "" : ` that offers ${missingTools.join(", ")}`;
     return `of the app ${app}${tools}`;
   }
-  const { hasStore, agentHere } = ledger.options;
+  const { hasStore, agentHere } = tx.options;
   const agentId = String(row.agent);
   if (!hasStore(row.user === "" ? null : String(row.user))) return "that has its user's store";
   return agentHere(agentId, String(row.key)) === null ? `that has the agent ${agentId}` : null;
 }
 
-function waitsForLane(ledger: RunLedger, lane: Lane): RunWhy {
-  const text = `Waiting for a free slot in the lane ${lane}, which runs at most ${ledger.options.lanes[lane]} at a time.`;
+function waitsForLane(tx: RunTransaction, lane: Lane): RunWhy {
+  const text = `Waiting for a free slot in the lane ${lane}, which runs at most ${tx.options.lanes[lane]} at a time.`;
   return { kind: "lane", text, lane };
 }
 
@@ -139,15 +143,15 @@ function countRuns(count: number): string {
 }
 
 /** Counts the runs in each lane. `queued` counts the sessions whose next run is waiting only for a free slot. */
-export function countLanes(ledger: RunLedger, userId?: string | null): readonly LaneCount[] {
-  const [whose, values]: [string, LedgerValue[]] =
+export function* countLanes(tx: RunTransaction, userId?: string | null): Script<readonly LaneCount[]> {
+  const [whose, values]: [string, string[]] =
     userId === undefined ? ["true", []] : ["user = ?", [userId ?? ""]];
-  const running = ledger.all(
+  const running = yield* tx.all(
     `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
      WHERE state IN ('running', 'waiting') AND state = 'running' AND silent = 0 AND ${whose} GROUP BY lane`,
     ...values,
   );
-  const queued = ledger.all(
+  const queued = yield* tx.all(
     `SELECT slot AS lane, sum(count) AS count FROM ready_users WHERE count > 0 AND ${whose} GROUP BY slot`,
     ...values,
   );
@@ -155,7 +159,7 @@ export function countLanes(ledger: RunLedger, userId?: string | null): readonly 
     Number(rows.find((row) => row.lane === lane)?.count ?? 0);
   return lanes.map((lane) => ({
     lane,
-    limit: ledger.options.lanes[lane],
+    limit: tx.options.lanes[lane],
     running: countIn(running, lane),
     queued: countIn(queued, lane),
   }));

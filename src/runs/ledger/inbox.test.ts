@@ -3,7 +3,8 @@ import type { SkeinEvent } from "../../core/events.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { Database, inMemory } from "../../store/files/database.ts";
 import type { AcceptRequest } from "../contract.ts";
-import { EmbeddedRuns } from "../ledger/embedded-runs.ts";
+import { LedgerRuns } from "../ledger/ledger-runs.ts";
+import { SqliteEngine } from "./sqlite-engine.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -34,8 +35,8 @@ function prepared() {
   const ledger = new WatchedDatabase(inMemory, "", [facts]);
   const events: SkeinEvent[] = [];
   let made = 0;
-  const runs = new EmbeddedRuns({
-    ledger,
+  const runs = new LedgerRuns({
+    engine: new SqliteEngine(ledger),
     clock: { now: () => 1000 },
     newId: () => `id-${++made}`,
     emit: (event) => void events.push(event),

@@ -190,7 +190,7 @@ class Both {
       ).toEqual(expected);
       for (const run of found) {
         const isHeld = ["running", "waiting"].includes(run.state);
-        expect(runs.isHeld({ runId: run.runId, fence: run.fence })).toBe(isHeld);
+        expect(await runs.isHeld({ runId: run.runId, fence: run.fence })).toBe(isHeld);
       }
     }
   }

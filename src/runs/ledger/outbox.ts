@@ -2,6 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { hashedId } from "../../core/hashed-id.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import type { Script, SqlValue } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type {
   DeliveryTarget,
@@ -10,13 +11,12 @@ import type {
   OutboxRow,
   OutboxState,
   OutboxStore,
-  LedgerValue as Value,
 } from "../contract.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { jsonOrNull, limitList, numberOrNull, textOrNull } from "./run-ledger.ts";
 
 /** Messages to channels. A queued row is durable. After a crash, a message might be delivered twice. */
-export class EmbeddedOutbox implements OutboxStore {
+export class RunOutbox implements OutboxStore {
   readonly #ledger: RunLedger;
 
   constructor(ledger: RunLedger) {
@@ -24,14 +24,14 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 
   async put(request: OutboxRequest): Promise<OutboxRow> {
-    const row = this.#ledger.change("synced", () => putOutbox(this.#ledger, request));
+    const row = await this.#ledger.change("synced", (tx) => putOutbox(tx, request));
     if (row === null)
       throw new SkeinError("internal", { problem: "an outbox row is missing after its insert" });
     return row;
   }
 
   async get(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
-    const row = findOutboxRow(this.#ledger, outboxId);
+    const row = await this.#ledger.read((tx) => findOutboxRow(tx, outboxId));
     return row !== null && (userId === undefined || row.session.userId === userId) ? row : null;
   }
 
@@ -39,29 +39,30 @@ export class EmbeddedOutbox implements OutboxStore {
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
     userId?: string | null,
   ): Promise<readonly OutboxRow[]> {
-    const values: Value[] = [...(query.states ?? [])];
+    const values: SqlValue[] = [...(query.states ?? [])];
     const where = query.states === undefined ? [] : [`state IN (${query.states.map(() => "?").join(", ")})`];
     if (userId !== undefined) {
       where.push("user = ?");
       values.push(userId ?? "");
     }
     const text = `${[...where, "true"].join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-    return queryOutbox(this.#ledger, text, ...values, limitList(query.limit));
+    return this.#ledger.read((tx) => queryOutbox(tx, text, ...values, limitList(query.limit)));
   }
 
   async due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]> {
     const ledger = this.#ledger;
-    const now = ledger.now();
-    this.#takeBackLost();
+    await this.#takeBackLost();
     const here = deliverableHere(ledger);
     const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}`;
+    const now = ledger.now();
     const values = [now, now, ...here.values];
-    if (ledger.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values) === undefined) return [];
-    return ledger.change("unsynced", () => {
-      const rows = queryOutbox(ledger, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
+    const isAny = await ledger.read((tx) => tx.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values));
+    if (isAny === undefined) return [];
+    return ledger.change("unsynced", function* (tx) {
+      const rows = yield* queryOutbox(tx, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
       for (const { outboxId } of rows) {
         const sql = "UPDATE outbox SET owner = ?, lease_until = ? WHERE outbox_id = ?";
-        ledger.run(sql, owner, now + leaseMs, outboxId);
+        yield* tx.run(sql, owner, now + leaseMs, outboxId);
       }
       return rows;
     });
@@ -71,78 +72,77 @@ export class EmbeddedOutbox implements OutboxStore {
    * Rows leased by a dead process are due immediately. If that process has already delivered a row, the channel
    * recognizes the duplicate by its key.
    */
-  #takeBackLost(): void {
+  async #takeBackLost(): Promise<void> {
     const ledger = this.#ledger;
     const held = "SELECT DISTINCT owner FROM outbox WHERE state = 'queued' AND owner IS NOT NULL";
-    const gone = ledger.all(held).filter(({ owner }) => ledger.options.isGone(String(owner)));
+    const owners = await ledger.read((tx) => tx.all(held));
+    const gone = owners.filter(({ owner }) => ledger.options.isGone(String(owner)));
     if (gone.length === 0) return;
-    ledger.change("unsynced", () => {
+    await ledger.change("unsynced", function* (tx) {
       const sql = "UPDATE outbox SET owner = NULL, lease_until = NULL WHERE state = 'queued' AND owner = ?";
-      for (const { owner } of gone) ledger.run(sql, String(owner));
+      for (const { owner } of gone) yield* tx.run(sql, String(owner));
     });
   }
 
-  async delivered(outboxId: string, owner: string, receipt: unknown): Promise<void> {
-    const ledger = this.#ledger;
-    ledger.change("unsynced", () => {
+  delivered(outboxId: string, owner: string, receipt: unknown): Promise<void> {
+    return this.#ledger.change("unsynced", function* (tx) {
       const sql = `UPDATE outbox SET state = 'delivered', ended_at = ?, receipt = ?, attempts = attempts + 1, owner = NULL,
         lease_until = NULL WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
-      if (ledger.run(sql, ledger.now(), JSON.stringify(receipt ?? null), outboxId, owner) === 0) return;
-      const row = findOutboxRow(ledger, outboxId);
+      if ((yield* tx.run(sql, tx.now(), JSON.stringify(receipt ?? null), outboxId, owner)) === 0) return;
+      const row = yield* findOutboxRow(tx, outboxId);
       if (row === null) return;
-      ledger.addEvent("outbox.delivered", row.session, row.runId, { outboxId, channel: row.target.channel });
+      tx.addEvent("outbox.delivered", row.session, row.runId, { outboxId, channel: row.target.channel });
     });
   }
 
-  async failed(
+  failed(
     outboxId: string,
     owner: string,
     error: string,
     next: { readonly at: number } | "dead",
   ): Promise<void> {
-    const ledger = this.#ledger;
     const state = next === "dead" ? "dead" : "queued";
-    ledger.change("unsynced", () => {
+    return this.#ledger.change("unsynced", function* (tx) {
       const sql = `UPDATE outbox SET state = ?, ended_at = ?, next_at = coalesce(?, next_at), last_error = ?,
         attempts = attempts + 1, owner = NULL, lease_until = NULL
         WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
-      const endedAt = next === "dead" ? ledger.now() : null;
+      const endedAt = next === "dead" ? tx.now() : null;
       const at = next === "dead" ? null : next.at;
-      if (ledger.run(sql, state, endedAt, at, error, outboxId, owner) === 0) return;
-      const row = findOutboxRow(ledger, outboxId);
+      if ((yield* tx.run(sql, state, endedAt, at, error, outboxId, owner)) === 0) return;
+      const row = yield* findOutboxRow(tx, outboxId);
       if (row === null) return;
       const about = { outboxId, channel: row.target.channel, error };
-      if (next === "dead") ledger.addEvent("outbox.dead", row.session, row.runId, about);
-      else ledger.addEvent("outbox.retry", row.session, row.runId, { ...about, nextAt: next.at });
+      if (next === "dead") tx.addEvent("outbox.dead", row.session, row.runId, about);
+      else tx.addEvent("outbox.retry", row.session, row.runId, { ...about, nextAt: next.at });
     });
   }
 
-  async retry(outboxId: string): Promise<OutboxRow | null> {
-    const ledger = this.#ledger;
-    return ledger.change("synced", () => {
+  retry(outboxId: string): Promise<OutboxRow | null> {
+    return this.#ledger.change("synced", function* (tx) {
       const sql = `UPDATE outbox SET state = 'queued', attempts = 0, created_at = ?, next_at = ?, ended_at = NULL
         WHERE outbox_id = ? AND state IN ('dead', 'dropped')`;
-      const changed = ledger.run(sql, ledger.now(), ledger.now(), outboxId);
-      const row = findOutboxRow(ledger, outboxId);
+      const changed = yield* tx.run(sql, tx.now(), tx.now(), outboxId);
+      const row = yield* findOutboxRow(tx, outboxId);
       if (row !== null && changed === 1)
-        ledger.addEvent("outbox.queued", row.session, row.runId, { outboxId, channel: row.target.channel });
+        tx.addEvent("outbox.queued", row.session, row.runId, { outboxId, channel: row.target.channel });
       return row;
     });
   }
 
-  async drop(outboxId: string): Promise<OutboxRow | null> {
-    return this.#ledger.change("synced", () => {
+  drop(outboxId: string): Promise<OutboxRow | null> {
+    return this.#ledger.change("synced", function* (tx) {
       const sql = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
         WHERE outbox_id = ? AND state IN ('queued', 'dead')`;
-      this.#ledger.run(sql, this.#ledger.now(), outboxId);
-      return findOutboxRow(this.#ledger, outboxId);
+      yield* tx.run(sql, tx.now(), outboxId);
+      return yield* findOutboxRow(tx, outboxId);
     });
   }
 
   async nextAt(): Promise<number | null> {
     const { where, values } = deliverableHere(this.#ledger);
-    const sql = "SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM outbox WHERE state = 'queued'";
-    const next = this.#ledger.get(`${sql} AND ${where}`, ...values);
+    const sql = `SELECT min(CASE WHEN lease_until > next_at THEN lease_until ELSE next_at END) AS at FROM outbox
+      WHERE state = 'queued'`;
+    const next = await this.#ledger.read((tx) => tx.get(`${sql} AND ${where}`, ...values));
     return numberOrNull(next?.at);
   }
 }
@@ -151,15 +151,20 @@ export class EmbeddedOutbox implements OutboxStore {
  * Adds a row within the current transaction unless the user's outbox already has a row with the same key. `dead` is the
  * error of a dead row.
  */
-export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: string): OutboxRow | null {
+export function* putOutbox(
+  tx: RunTransaction,
+  request: OutboxRequest,
+  dead?: string,
+): Script<OutboxRow | null> {
   const { session, runId, target, text, idempotencyKey } = request;
   const user = session.userId ?? "";
   const outboxId = hashedId("outbox", user, idempotencyKey);
-  const now = ledger.now();
+  const now = tx.now();
   const { channel } = target;
-  const isNew = ledger.run(
-    `INSERT OR IGNORE INTO outbox (outbox_id, user, idem, uid, session, run_id, target, text, state, created_at, next_at,
-       ended_at, last_error, channel, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  const isNew = yield* tx.run(
+    `INSERT INTO outbox (outbox_id, user, idem, uid, session, run_id, target, text, state, created_at, next_at,
+       ended_at, last_error, channel, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO NOTHING`,
     outboxId,
     user,
     idempotencyKey,
@@ -174,21 +179,20 @@ export function putOutbox(ledger: RunLedger, request: OutboxRequest, dead?: stri
     dead === undefined ? null : now,
     dead ?? null,
     channel,
-    ledger.options.channelsHere()?.find(({ id }) => id === channel)?.app ?? "",
+    tx.options.channelsHere()?.find(({ id }) => id === channel)?.app ?? "",
   );
-  if (isNew === 1 && dead === undefined)
-    ledger.addEvent("outbox.queued", session, runId, { outboxId, channel });
+  if (isNew === 1 && dead === undefined) tx.addEvent("outbox.queued", session, runId, { outboxId, channel });
   if (isNew === 1 && dead !== undefined)
-    ledger.addEvent("outbox.dead", session, runId, { outboxId, channel, error: dead });
-  return findOutboxRow(ledger, outboxId);
+    tx.addEvent("outbox.dead", session, runId, { outboxId, channel, error: dead });
+  return yield* findOutboxRow(tx, outboxId);
 }
 
-function findOutboxRow(ledger: RunLedger, outboxId: string): OutboxRow | null {
-  return queryOutbox(ledger, "outbox_id = ?", outboxId)[0] ?? null;
+function* findOutboxRow(tx: RunTransaction, outboxId: string): Script<OutboxRow | null> {
+  return (yield* queryOutbox(tx, "outbox_id = ?", outboxId))[0] ?? null;
 }
 
-function queryOutbox(ledger: RunLedger, where: string, ...values: Value[]): OutboxRow[] {
-  return ledger.all(`SELECT * FROM outbox WHERE ${where}`, ...values).map((row) => ({
+function* queryOutbox(tx: RunTransaction, where: string, ...values: SqlValue[]): Script<OutboxRow[]> {
+  return (yield* tx.all(`SELECT * FROM outbox WHERE ${where}`, ...values)).map((row) => ({
     outboxId: String(row.outbox_id),
     session: JSON.parse(String(row.session)) as SessionRef,
     runId: textOrNull(row.run_id),
@@ -203,13 +207,13 @@ function queryOutbox(ledger: RunLedger, where: string, ...values: Value[]): Outb
     lastError: textOrNull(row.last_error),
     receipt: jsonOrNull<unknown>(row.receipt),
     app: row.app === "" ? null : String(row.app),
-    waitsForChannel: row.state === "queued" && !hasChannel(ledger, row),
+    waitsForChannel: row.state === "queued" && !hasChannel(tx, row),
   }));
 }
 
 /** Whether this process delivers rows for this channel and app. */
-function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>): boolean {
-  const here = ledger.options.channelsHere();
+function hasChannel(tx: RunTransaction, { channel, app }: Record<string, unknown>): boolean {
+  const here = tx.options.channelsHere();
   if (here === null || channel === letterChannel) return true;
   return here.some((each) => each.id === channel && (app === "" || app === each.app));
 }
@@ -218,14 +222,17 @@ function hasChannel(ledger: RunLedger, { channel, app }: Record<string, unknown>
 const letterChannel = "session";
 
 /** Returns the SQL condition for the rows that this process delivers, with its parameters. */
-function deliverableHere(ledger: RunLedger): { readonly where: string; readonly values: Value[] } {
-  const here = ledger.options.channelsHere();
+function deliverableHere({ options }: Pick<RunLedger, "options">): {
+  readonly where: string;
+  readonly values: SqlValue[];
+} {
+  const here = options.channelsHere();
   if (here === null) return { where: "true", values: [] };
   const ids = JSON.stringify([letterChannel, ...here.map(({ id }) => id)]);
-  const own = JSON.stringify(here.filter(({ app }) => app === ledger.options.app).map(({ id }) => id));
+  const own = JSON.stringify(here.filter(({ app }) => app === options.app).map(({ id }) => id));
   const where = `channel IN (SELECT value FROM json_each(?))
     AND (app = '' OR (app = ? AND channel IN (SELECT value FROM json_each(?))))`;
-  return { where, values: [ids, ledger.options.app, own] };
+  return { where, values: [ids, options.app, own] };
 }
 
 const fromSessions: readonly InputKind[] = ["announce", "send", "ping_pong"];
@@ -239,23 +246,23 @@ export function isUnreadDelivery(row: RunRow): boolean {
  * Moves a removed session's unread input to the outbox. The row belongs to the sender, who is notified if the delivery
  * fails. If the sender is unknown, the row is marked as dead immediately.
  */
-export function putDeadLetter(ledger: RunLedger, row: RunRow): void {
+export function* putDeadLetter(tx: RunTransaction, row: RunRow): Script<void> {
   const { session, runId } = row;
   const content = "content" in row.message ? (row.message.content as Content) : "";
   const target = { channel: "session", to: session.key };
   const letter = { target, text: textOf(content), idempotencyKey: `unread:${runId}` };
-  const sender = senderOf(ledger, row);
-  if (sender !== null) putOutbox(ledger, { ...letter, session: sender, runId: row.startedBy });
+  const sender = yield* senderOf(tx, row);
+  if (sender !== null) yield* putOutbox(tx, { ...letter, session: sender, runId: row.startedBy });
   else {
     const error = `Session ${session.sessionId} was removed before it read this message.`;
-    putOutbox(ledger, { ...letter, session, runId }, error);
+    yield* putOutbox(tx, { ...letter, session, runId }, error);
   }
 }
 
 /** Returns the last session that ran under the sender's key. */
-function senderOf(ledger: RunLedger, { provenance, user, session }: RunRow): SessionRef | null {
+function* senderOf(tx: RunTransaction, { provenance, user, session }: RunRow): Script<SessionRef | null> {
   const key = provenance?.sourceSessionKey;
   if (key === undefined) return null;
   const where = "user = ? AND key = ? AND uid <> ? ORDER BY seq DESC LIMIT 1";
-  return ledger.rows(where, user, key, session.uid)[0]?.session ?? null;
+  return (yield* tx.rows(where, user, key, session.uid))[0]?.session ?? null;
 }

@@ -1,68 +1,65 @@
 import { present } from "../../core/present.ts";
-import type { LedgerValue, Outcome, Run, RunQuery, RunState, RunWaits, SessionWork } from "../contract.ts";
+import type { Script, SqlValue } from "../../core/script.ts";
+import type { Outcome, Run, RunQuery, RunState, RunWaits, SessionWork } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import { isEnded, mostLost } from "../states.ts";
 import { findMissingHere } from "./claim-eligibility.ts";
-import type { RunLedger } from "./run-ledger.ts";
+import type { RunTransaction } from "./run-ledger.ts";
 import { jsonOrNull, limitList, numberOrNull, publicRun } from "./run-ledger.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-export function getRun(ledger: RunLedger, runId: string, userId?: string | null): Run | null {
-  const row = ledger.row(runId);
-  return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
-}
-
-export function listPending(ledger: RunLedger, sessionUid: string): Run[] {
-  return ledger.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid).map(publicRun);
+export function* listPending(tx: RunTransaction, sessionUid: string): Script<Run[]> {
+  return (yield* tx.rows("uid = ? AND state = 'queued' AND written = 0 ORDER BY seq", sessionUid)).map(
+    publicRun,
+  );
 }
 
 /** Covers every turn that can take place while one run is asleep. */
 const mostTurns = 2000;
 
-export function listTurnInputs(
-  ledger: RunLedger,
+export function* listTurnInputs(
+  tx: RunTransaction,
   sessionUid: string,
   since: number,
-): { readonly entryId: string; readonly runId: string }[] {
+): Script<{ readonly entryId: string; readonly runId: string }[]> {
   const sql = `SELECT entry_id, coalesce(merged_into, run_id) AS run_id FROM runs
     WHERE uid = ? AND silent = 0 AND (ended_at IS NULL OR ended_at >= ?) ORDER BY seq LIMIT ?`;
-  return ledger
-    .all(sql, sessionUid, since, mostTurns)
-    .map(({ entry_id, run_id }) => ({ entryId: String(entry_id), runId: String(run_id) }));
+  const rows = yield* tx.all(sql, sessionUid, since, mostTurns);
+  return rows.map(({ entry_id, run_id }) => ({ entryId: String(entry_id), runId: String(run_id) }));
 }
 
 /** Returns the users with open runs. */
-export function listOpenUsers(ledger: RunLedger): (string | null)[] {
-  const rows = ledger.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");
+export function* listOpenUsers(tx: RunTransaction): Script<(string | null)[]> {
+  const rows = yield* tx.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");
   return rows.map(({ user }) => (user === "" ? null : String(user)));
 }
 
-export function listRuns(ledger: RunLedger, query: RunQuery, userId?: string | null): Run[] {
+export function* listRuns(tx: RunTransaction, query: RunQuery, userId?: string | null): Script<Run[]> {
   const limit = limitList(query.limit);
-  if (query.waitsForApp !== true) return readPage(ledger, query, userId, limit);
+  if (query.waitsForApp !== true) return yield* readPage(tx, query, userId, limit);
   // Filtered here rather than in SQL, because it depends on this process whether an app's run can be claimed.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
-    const page = readPage(ledger, { ...query, ...present({ before }) }, userId, pageSize);
-    waiting.push(...page.filter((run) => findMissingHere(ledger, run) !== null));
+    const page = yield* readPage(tx, { ...query, ...present({ before }) }, userId, pageSize);
+    waiting.push(...page.filter((run) => findMissingHere(tx, run) !== null));
     if (page.length < pageSize) break;
     before = page.at(-1)?.seq;
   }
   return waiting.slice(0, limit);
 }
 
-function readPage(
-  ledger: RunLedger,
+function* readPage(
+  tx: RunTransaction,
   query: RunQuery,
   userId: string | null | undefined,
   limit: number,
-): Run[] {
+): Script<Run[]> {
   const { states, sessionUid, rootId, startedBy, sourceKey, before } = query;
   const where = ["true"];
-  const values: LedgerValue[] = [];
-  const add = (condition: string, ...more: readonly LedgerValue[]) => {
+  const values: SqlValue[] = [];
+  const add = (condition: string, ...more: readonly SqlValue[]) => {
     where.push(condition);
     values.push(...more);
   };
@@ -78,15 +75,15 @@ function readPage(
   // Redundant, but SQLite does not use the partial index on open runs without this condition.
   if (states?.every((state) => !isEnded(state)) === true) add("ended_at IS NULL");
   const sql = `${where.join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-  return ledger.rows(sql, ...values, limit).map(publicRun);
+  return (yield* tx.rows(sql, ...values, limit)).map(publicRun);
 }
 
-export function countRunsByUser(
-  ledger: RunLedger,
+export function* countRunsByUser(
+  tx: RunTransaction,
   userIds: readonly (string | null)[],
-): ReadonlyMap<string, { readonly runs: number; readonly open: number }> {
-  const rows = ledger.all(
-    `SELECT user, count(*) AS runs, sum(ended_at IS NULL) AS open FROM runs
+): Script<ReadonlyMap<string, { readonly runs: number; readonly open: number }>> {
+  const rows = yield* tx.all(
+    `SELECT user, count(*) AS runs, count(*) FILTER (WHERE ended_at IS NULL) AS open FROM runs
      WHERE user IN (SELECT value FROM json_each(?)) GROUP BY user`,
     JSON.stringify(userIds.map((userId) => userId ?? "")),
   );
@@ -96,34 +93,40 @@ export function countRunsByUser(
 }
 
 /** Returns the work of many sessions in two queries, for one page of a list. Ignores silent input such as notes. */
-export function readSessionWork(ledger: RunLedger, uids: readonly string[]): Map<string, SessionWork> {
+export function* readSessionWork(
+  tx: RunTransaction,
+  uids: readonly string[],
+): Script<Map<string, SessionWork>> {
   const page = JSON.stringify([...new Set(uids)]);
-  const open = Map.groupBy(ledger.all(openRuns, page), ({ uid }) => String(uid));
-  const bounds = new Map(ledger.all(firstAndLast, page).map((row) => [String(row.uid), row]));
-  const approvals = countApprovals(ledger);
+  const open = Map.groupBy(yield* tx.all(openRuns, page), ({ uid }) => String(uid));
+  const bounds = new Map((yield* tx.all(firstAndLast, page)).map((row) => [String(row.uid), row]));
+  const approvals = yield* countApprovals(tx);
   return new Map(
     uids.map((uid) => [uid, describeWork(open.get(uid) ?? [], bounds.get(uid), approvals.get(uid) ?? 0)]),
   );
 }
 
 /** Counts pending approvals by session. There are few of them, because a person must answer each one. */
-function countApprovals(ledger: RunLedger): ReadonlyMap<string, number> {
+function* countApprovals(tx: RunTransaction): Script<ReadonlyMap<string, number>> {
   const sql = `SELECT uid, count(*) AS count FROM approvals CROSS JOIN runs USING (run_id)
     WHERE answer IS NULL AND ended_at IS NULL GROUP BY uid`;
-  return new Map(ledger.all(sql).map(({ uid, count }) => [String(uid), Number(count)]));
+  return new Map((yield* tx.all(sql)).map(({ uid, count }) => [String(uid), Number(count)]));
 }
 
 /**
  * Returns the work of sessions that are not idle. Uses two index scans, one over open runs and one over failed runs
  * from the last 30 days.
  */
-export function readUnsettledWork(ledger: RunLedger, userId?: string | null): Map<string, SessionWork> {
+export function* readUnsettledWork(
+  tx: RunTransaction,
+  userId?: string | null,
+): Script<Map<string, SessionWork>> {
   const isTheirs = userId === undefined ? "" : "AND user = ?1";
   const sql = `SELECT uid FROM runs WHERE ended_at IS NULL ${isTheirs}
     UNION SELECT uid FROM runs WHERE state IN ('error', 'timeout') AND silent = 0 ${isTheirs}`;
-  const rows = ledger.all(sql, ...(userId === undefined ? [] : [userId ?? ""]));
-  const works = readSessionWork(
-    ledger,
+  const rows = yield* tx.all(sql, ...(userId === undefined ? [] : [userId ?? ""]));
+  const works = yield* readSessionWork(
+    tx,
     rows.map(({ uid }) => String(uid)),
   );
   for (const [uid, { status }] of works) if (status === "idle" || status === "aborted") works.delete(uid);
@@ -188,28 +191,28 @@ function statusOf(last: Row | undefined): SessionWork["status"] {
   return state === "error" || state === "timeout" || state === "aborted" ? state : "idle";
 }
 
-export function findWaits(ledger: RunLedger, runId: string): RunWaits | null {
-  return readWaits(ledger, [runId]).get(runId) ?? null;
+export function* findWaits(tx: RunTransaction, runId: string): Script<RunWaits | null> {
+  return (yield* readWaits(tx, [runId])).get(runId) ?? null;
 }
 
 /** Returns what runs are waiting for. Uses four queries regardless of the number of runs. Unknown runs are omitted. */
-export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<string, RunWaits> {
-  const rows = ledger.all(
+export function* readWaits(tx: RunTransaction, runIds: readonly string[]): Script<Map<string, RunWaits>> {
+  const rows = yield* tx.all(
     `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app, owner FROM runs ${among("run_id")}`,
     JSON.stringify(runIds),
   );
   const idsIn = (name: string, ...states: readonly RunState[]) =>
     rows.filter(({ state }) => states.includes(state as RunState)).map((row) => String(row[name]));
-  const busy = busyIn(ledger, idsIn("uid", "queued"));
-  const edges = edgesFrom(ledger, idsIn("run_id", "waiting", "sleeping"));
-  const apps = appsWaitedFor(ledger, rows);
+  const busy = yield* busyIn(tx, idsIn("uid", "queued"));
+  const edges = yield* edgesFrom(tx, idsIn("run_id", "waiting", "sleeping"));
+  const apps = yield* appsWaitedFor(tx, rows);
   return new Map(
     rows.map((row) => {
       const waits = {
         runIds: waitedFor(row, busy, edges),
         wakeAt: row.state === "sleeping" ? numberOrNull(row.wake_at) : null,
         ...(apps.get(String(row.run_id)) ?? { app: null, missingTools: [] }),
-        ...(row.owner !== null && ledger.options.isGone(String(row.owner)) ? { isOwnerGone: true } : {}),
+        ...(row.owner !== null && tx.options.isGone(String(row.owner)) ? { isOwnerGone: true } : {}),
       };
       return [String(row.run_id), waits];
     }),
@@ -217,17 +220,17 @@ export function readWaits(ledger: RunLedger, runIds: readonly string[]): Map<str
 }
 
 /** Returns the apps that queued runs are waiting for because this process cannot claim them. */
-function appsWaitedFor(
-  ledger: RunLedger,
+function* appsWaitedFor(
+  tx: RunTransaction,
   rows: readonly Record<string, unknown>[],
-): ReadonlyMap<string, Pick<RunWaits, "app" | "missingTools">> {
+): Script<ReadonlyMap<string, Pick<RunWaits, "app" | "missingTools">>> {
   const waiting = rows.filter((row) => row.state === "queued" && row.app !== "" && row.kept_for === null);
   if (waiting.length === 0) return new Map();
   const ids = JSON.stringify(waiting.map(({ run_id }) => run_id));
-  const runs = ledger.rows("run_id IN (SELECT value FROM json_each(?))", ids);
+  const runs = yield* tx.rows("run_id IN (SELECT value FROM json_each(?))", ids);
   return new Map(
     runs.flatMap((run) => {
-      const lacking = findMissingHere(ledger, run);
+      const lacking = findMissingHere(tx, run);
       return lacking === null ? [] : [[run.runId, { app: lacking.app, missingTools: lacking.tools }]];
     }),
   );
@@ -249,20 +252,20 @@ function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): rea
   }
 }
 
-function busyIn(ledger: RunLedger, uids: readonly string[]): Edges {
+function* busyIn(tx: RunTransaction, uids: readonly string[]): Script<Edges> {
   const sql = `SELECT uid AS at, run_id AS id FROM runs ${among("uid")} AND state IN ('running', 'waiting')
     UNION ALL SELECT uid, run_id FROM runs ${among("uid")} AND state = 'queued' AND rank = ${ranks.recovered}`;
-  return pairs(ledger, sql, uids);
+  return yield* pairs(tx, sql, uids);
 }
 
-function edgesFrom(ledger: RunLedger, runIds: readonly string[]): Edges {
+function* edgesFrom(tx: RunTransaction, runIds: readonly string[]): Script<Edges> {
   const sql = `SELECT from_run AS at, to_run AS id FROM run_waits ${among("from_run")} AND arrived = 0`;
-  return pairs(ledger, sql, runIds);
+  return yield* pairs(tx, sql, runIds);
 }
 
-function pairs(ledger: RunLedger, sql: string, names: readonly string[]): Edges {
+function* pairs(tx: RunTransaction, sql: string, names: readonly string[]): Script<Edges> {
   if (names.length === 0) return new Map();
-  const found = Map.groupBy(ledger.all(sql, JSON.stringify(names)), ({ at }) => String(at));
+  const found = Map.groupBy(yield* tx.all(sql, JSON.stringify(names)), ({ at }) => String(at));
   return new Map([...found].map(([at, rows]) => [at, rows.map(({ id }) => String(id))]));
 }
 

@@ -1,29 +1,28 @@
+import type { Script } from "../../core/script.ts";
+import { changeRows, queryRow, queryRows } from "../../core/script.ts";
 import type { Lane } from "../contract.ts";
 import type { Ready, Slot } from "../lanes.ts";
 import { lanes, ranks, slots } from "../lanes.ts";
-import type { RunLedger } from "./run-ledger.ts";
-
-/** The database access that the queue needs. Also provided by a database that is being salvaged. */
-export type QueueTables = Pick<RunLedger, "get" | "run" | "all">;
+import type { RunTransaction } from "./run-ledger.ts";
 
 /** Updates the session's rows in `ready`. Must be called after every change to one of its runs. */
-export function refreshQueue(ledger: QueueTables, uid: string): void {
-  const heads = headsOf(ledger, uid);
-  const known = ledger.all("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
+export function* refreshQueue(uid: string): Script<void> {
+  const heads = yield* headsOf(uid);
+  const known = yield* queryRows("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
   const isSame = (a: Record<string, unknown>, b: Head) =>
     a.app === b.app && a.slot === b.slot && Number(a.seq) === b.seq;
   for (const before of known) {
     if (heads.some((head) => isSame(before, head))) continue;
-    ledger.run("DELETE FROM ready WHERE uid = ? AND seq = ?", uid, Number(before.seq));
+    yield* changeRows("DELETE FROM ready WHERE uid = ? AND seq = ?", uid, Number(before.seq));
     const counted = "UPDATE ready_users SET count = count - 1 WHERE app = ? AND slot = ? AND user = ?";
-    ledger.run(counted, String(before.app), String(before.slot), String(before.user));
+    yield* changeRows(counted, String(before.app), String(before.slot), String(before.user));
   }
-  for (const head of heads) if (!known.some((before) => isSame(before, head))) insertHead(ledger, uid, head);
+  for (const head of heads) if (!known.some((before) => isSame(before, head))) yield* insertHead(uid, head);
 }
 
-function insertHead(ledger: QueueTables, uid: string, { app, tools, slot, user, seq }: Head): void {
-  const turn = ledger.get("SELECT turn FROM turns WHERE uid = ? AND slot = ?", uid, slot)?.turn ?? 0;
-  ledger.run(
+function* insertHead(uid: string, { app, tools, slot, user, seq }: Head): Script<void> {
+  const turn = (yield* queryRow("SELECT turn FROM turns WHERE uid = ? AND slot = ?", uid, slot))?.turn ?? 0;
+  yield* changeRows(
     "INSERT INTO ready (uid, app, tools, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
     uid,
     app,
@@ -34,10 +33,10 @@ function insertHead(ledger: QueueTables, uid: string, { app, tools, slot, user, 
     seq,
   );
   // A turn in one app counts as the user's turn in all apps.
-  ledger.run(
+  yield* changeRows(
     `INSERT INTO ready_users (app, slot, user, turn, count)
      VALUES (?, ?, ?, coalesce((SELECT max(turn) FROM ready_users WHERE slot = ? AND user = ?), 0), 1)
-     ON CONFLICT (app, slot, user) DO UPDATE SET count = count + 1`,
+     ON CONFLICT (app, slot, user) DO UPDATE SET count = ready_users.count + 1`,
     app,
     slot,
     user,
@@ -58,19 +57,19 @@ interface Head {
  * Returns the session's next run for each app and set of required tools, so that a run waiting for a process does not
  * block the others. An interrupted turn that lost its owner comes before all others.
  */
-function headsOf(ledger: QueueTables, uid: string): Head[] {
+function* headsOf(uid: string): Script<Head[]> {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
-  if (ledger.get(busy, uid) !== undefined) return [];
+  if ((yield* queryRow(busy, uid)) !== undefined) return [];
   const heads: (Head & { readonly rank: number })[] = [];
   const nextGroup = `SELECT app, tools FROM runs WHERE uid = ? AND state = 'queued' AND (app, tools) > (?, ?)
     ORDER BY app, tools LIMIT 1`;
   for (
-    let group = ledger.get(nextGroup, uid, "", "");
+    let group = yield* queryRow(nextGroup, uid, "", "");
     group !== undefined;
-    group = ledger.get(nextGroup, uid, String(group.app), String(group.tools))
+    group = yield* queryRow(nextGroup, uid, String(group.app), String(group.tools))
   ) {
     const [app, tools] = [String(group.app), String(group.tools)];
-    const head = ledger.get(
+    const head = yield* queryRow(
       `SELECT seq, user, lane, silent, rank FROM runs WHERE uid = ? AND app = ? AND tools = ? AND state = 'queued'
        AND kept_for IS NULL AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
       uid,
@@ -90,21 +89,34 @@ export function slotOf(isSilent: boolean, lane: Lane): Slot {
 }
 
 /** For each slot, returns this app's next run and the next run without an app, skipping the sessions in `leftOut`. */
-export function readyHeads(ledger: RunLedger, leftOut: ReadonlySet<string>): Ready[] {
-  const isAny = ledger.get(anyReady) ?? {};
-  const apps = new Set(["", ledger.options.app]);
-  return slots
-    .filter((slot) => Number(isAny[slot]) === 1)
-    .flatMap((slot) => [...apps].flatMap((app) => firstReady(ledger, app, slot, leftOut) ?? []));
+export function* readyHeads(tx: RunTransaction, leftOut: ReadonlySet<string>): Script<Ready[]> {
+  const isAny = (yield* tx.get(anyReady)) ?? {};
+  const heads: Ready[] = [];
+  for (const slot of slots) {
+    if (Number(isAny[slot]) !== 1) continue;
+    for (const app of new Set(["", tx.options.app])) {
+      const first = yield* firstReady(tx, app, slot, leftOut);
+      if (first !== null) heads.push(first);
+    }
+  }
+  return heads;
 }
 
 /** Selects the slots that have ready runs. It is a single query because idle processes run it often. */
 const anyReady = `SELECT ${slots
-  .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
+  .map(
+    (slot) =>
+      `CASE WHEN EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) THEN 1 ELSE 0 END AS "${slot}"`,
+  )
   .join(", ")}`;
 
-function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
-  const users = ledger.all(
+function* firstReady(
+  tx: RunTransaction,
+  app: string,
+  slot: Slot,
+  leftOut: ReadonlySet<string>,
+): Script<Ready | null> {
+  const users = yield* tx.all(
     "SELECT user, turn FROM ready_users WHERE app = ? AND slot = ? AND count > 0 ORDER BY turn, user LIMIT ?",
     app,
     slot,
@@ -112,7 +124,7 @@ function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: Readonl
   );
   const without = JSON.stringify([...leftOut]);
   for (const { user, turn } of users) {
-    const found = ledger.get(
+    const found = yield* tx.get(
       `SELECT uid, turn, seq FROM ready WHERE app = ? AND slot = ? AND user = ?
        AND uid NOT IN (SELECT value FROM json_each(?)) ORDER BY turn, seq LIMIT 1`,
       app,
@@ -135,24 +147,26 @@ function firstReady(ledger: RunLedger, app: string, slot: Slot, leftOut: Readonl
 }
 
 /** Records that this user and session have had a turn, so that others go first. */
-export function recordTurn(
-  ledger: RunLedger,
+export function* recordTurn(
+  tx: RunTransaction,
   { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
-): void {
+): Script<void> {
   const last = Number(
-    ledger.get("SELECT max(turn) AS turn FROM ready_users WHERE slot = ?", slot)?.turn ?? 0,
+    (yield* tx.get("SELECT max(turn) AS turn FROM ready_users WHERE slot = ?", slot))?.turn ?? 0,
   );
-  ledger.run("UPDATE ready_users SET turn = ? WHERE slot = ? AND user = ?", last + 1, slot, user);
-  ledger.run("INSERT OR REPLACE INTO turns (uid, slot, turn) VALUES (?, ?, ?)", uid, slot, last + 1);
+  yield* tx.run("UPDATE ready_users SET turn = ? WHERE slot = ? AND user = ?", last + 1, slot, user);
+  const sql =
+    "INSERT INTO turns (uid, slot, turn) VALUES (?, ?, ?) ON CONFLICT (uid, slot) DO UPDATE SET turn = excluded.turn";
+  yield* tx.run(sql, uid, slot, last + 1);
 }
 
 /** Counts the slots in use, optionally including those reserved for resuming runs. */
-export function takenSlots(
-  ledger: RunLedger,
+export function* takenSlots(
+  tx: RunTransaction,
   resuming: "and resuming" | "only running",
-): Record<Lane, number> {
+): Script<Record<Lane, number>> {
   const also = resuming === "and resuming" ? "OR resuming = 1" : "";
-  const counts = ledger.all(
+  const counts = yield* tx.all(
     `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
      WHERE state IN ('running', 'waiting') AND silent = 0 AND (state = 'running' ${also}) GROUP BY lane`,
   );

@@ -1,4 +1,5 @@
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import type { HeldRun } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import { lostCode, mostLost, nextState, retryHint, timeoutText } from "../states.ts";
@@ -8,7 +9,7 @@ import { nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
 import { abortError, endRun, wakeRun } from "./end-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { fenced, numberOrNull } from "./run-ledger.ts";
 import { endDurability, settleReturnedReplies } from "./start-sequel.ts";
 
@@ -17,25 +18,32 @@ export function endUnclaimed(
   ledger: RunLedger,
   row: RunRow,
   why: "deadline" | "not_found" | SkeinError,
-): void {
-  ledger.change(endDurability(ledger, row.runId), () => endIfQueued(ledger, row, why));
+): Promise<void> {
+  return ledger.change(
+    (tx) => endDurability(tx, row.runId),
+    (tx) => endIfQueued(tx, row, why),
+  );
 }
 
-function endIfQueued(ledger: RunLedger, { runId }: RunRow, why: "deadline" | "not_found" | SkeinError): void {
-  const row = ledger.row(runId);
+function* endIfQueued(
+  tx: RunTransaction,
+  { runId }: RunRow,
+  why: "deadline" | "not_found" | SkeinError,
+): Script<void> {
+  const row = yield* tx.row(runId);
   if (row?.state !== "queued") return;
   if (why === "deadline") {
-    endRun(ledger, row, { state: "timeout", code: "timeout", error: timeoutText(row) });
+    yield* endRun(tx, row, { state: "timeout", code: "timeout", error: timeoutText(row) });
     return;
   }
   if (why instanceof SkeinError) {
     const error = `${messageWithoutPaths(why)} ${retryHint(runId)}`;
-    endRun(ledger, row, { state: "error", code: why.code, error });
+    yield* endRun(tx, row, { state: "error", code: why.code, error });
     return;
   }
-  if (isUnreadDelivery(row)) putDeadLetter(ledger, row);
+  if (isUnreadDelivery(row)) yield* putDeadLetter(tx, row);
   const error = `Session ${row.session.sessionId} no longer exists.`;
-  endRun(ledger, row, { state: "error", code: "not_found", error });
+  yield* endRun(tx, row, { state: "error", code: "not_found", error });
 }
 
 /**
@@ -50,7 +58,7 @@ export async function requeueHeld(
   held: HeldRun,
   why: RequeueReason = "released",
 ): Promise<void> {
-  await requeue(ledger, ledger.held(held), why, () => true);
+  await requeue(ledger, await ledger.read((tx) => tx.held(held)), why, () => true);
 }
 
 /** Puts a run back in the queue and raises its fence, under the session's lock. */
@@ -60,36 +68,36 @@ async function requeue(
   why: RequeueReason,
   isStill: (now: RunRow) => boolean,
 ): Promise<void> {
-  const act = () =>
-    ledger.change(endDurability(ledger, row.runId), () => {
-      const now = ledger.row(row.runId);
-      if (now === null || now.fence !== row.fence || now.owner !== row.owner || !isStill(now)) return false;
-      giveBack(ledger, now, why);
-      return true;
-    });
+  const durability = (tx: RunTransaction) => endDurability(tx, row.runId);
+  const giveBackIfStill = function* (tx: RunTransaction): Script<boolean> {
+    const now = yield* tx.row(row.runId);
+    if (now === null || now.fence !== row.fence || now.owner !== row.owner || !isStill(now)) return false;
+    yield* giveBack(tx, now, why);
+    return true;
+  };
   try {
-    await ledger.options.underLock(row.session, act);
+    await ledger.changeUnderLock(row.session, durability, giveBackIfStill);
   } catch (error) {
     // If the session does not exist or its log is unreadable, no process can write to the log, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
-    if (!act()) throw fenced(row);
+    if (!(await ledger.change(durability, giveBackIfStill))) throw fenced(row);
   }
 }
 
-function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
+function* giveBack(tx: RunTransaction, row: RunRow, why: RequeueReason): Script<void> {
   const isLost = why === "lost";
   const next = nextState({ ...row, lost: isLost ? row.lost : 0 }, "lease_lost");
-  ledger.run("DELETE FROM run_waits WHERE from_run = ? AND ? = 0", row.runId, row.isWoken ? 1 : 0);
+  yield* tx.run("DELETE FROM run_waits WHERE from_run = ? AND ? = 0", row.runId, row.isWoken ? 1 : 0);
   if (next === "error") {
     const lost = row.lost + 1;
-    ledger.run("UPDATE runs SET lost = ? WHERE run_id = ?", lost, row.runId);
+    yield* tx.run("UPDATE runs SET lost = ? WHERE run_id = ?", lost, row.runId);
     const error = `Its process was lost ${lost} times. ${retryHint(row.runId)}`;
-    endRun(ledger, { ...row, lost }, { state: "error", code: lostCode, error });
+    yield* endRun(tx, { ...row, lost }, { state: "error", code: lostCode, error });
     return;
   }
-  ledger.run(
+  yield* tx.run(
     `UPDATE runs SET state = ?, rank = ?, fence = fence + 1, owner = NULL, lease_until = NULL, resuming = 0,
-       lost = lost + ?, deadline = CASE WHEN ? AND written = 0 THEN NULL ELSE deadline END WHERE run_id = ?`,
+       lost = lost + ?, deadline = CASE WHEN ? = 1 AND written = 0 THEN NULL ELSE deadline END WHERE run_id = ?`,
     next,
     row.isWoken ? ranks.woken : ranks.recovered,
     isLost ? 1 : 0,
@@ -97,35 +105,38 @@ function giveBack(ledger: RunLedger, row: RunRow, why: RequeueReason): void {
     why === "deferred" ? 1 : 0,
     row.runId,
   );
-  const queued = ledger.row(row.runId);
+  const queued = yield* tx.row(row.runId);
   if (queued === null) return;
   if (queued.abortRequested) {
-    endRun(ledger, queued, { state: "aborted", code: "aborted", ...abortError(queued) });
+    yield* endRun(tx, queued, { state: "aborted", code: "aborted", ...abortError(queued) });
     return;
   }
-  ledger.addQueued(row);
-  emitChildState(ledger, row, "queued");
-  refreshQueue(ledger, row.session.uid);
+  tx.addQueued(row);
+  yield* emitChildState(tx, row, "queued");
+  yield* refreshQueue(row.session.uid);
 }
 
 /** Returns runs whose owner has died or whose lease has expired. */
-function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
-  const active = ledger.all(
+function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunRow[]> {
+  const active = yield* tx.all(
     // Without INDEXED BY, SQLite scans all runs to avoid the sort.
     `SELECT run_id, owner, lease_until FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')
-     AND owner IS NOT ? ORDER BY seq`,
+     AND owner IS DISTINCT FROM ? ORDER BY seq`,
     exceptOf,
   );
   const gone = new Map<string, boolean>();
   const isGone = (owner: string) => {
-    const known = gone.get(owner) ?? ledger.options.isGone(owner);
+    const known = gone.get(owner) ?? tx.options.isGone(owner);
     gone.set(owner, known);
     return known;
   };
-  return active
-    .filter(({ owner, lease_until }) => Number(lease_until) <= ledger.now() || isGone(String(owner)))
-    .flatMap(({ run_id }) => ledger.row(String(run_id)) ?? [])
-    .filter(({ session }) => ledger.options.hasStore(session.userId));
+  const lost = active.filter(
+    ({ owner, lease_until }) => Number(lease_until) <= tx.now() || isGone(String(owner)),
+  );
+  if (lost.length === 0) return [];
+  const ids = JSON.stringify(lost.map(({ run_id }) => run_id));
+  const rows = yield* tx.rows("run_id IN (SELECT value FROM json_each(?)) ORDER BY seq", ids);
+  return rows.filter(({ session }) => tx.options.hasStore(session.userId));
 }
 
 /**
@@ -134,7 +145,7 @@ function findLostRuns(ledger: RunLedger, exceptOf: string | null): RunRow[] {
  */
 export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
-  for (const row of findLostRuns(ledger, exceptOf)) {
+  for (const row of await ledger.read((tx) => findLostRuns(tx, exceptOf))) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
       owner !== null && ((leaseUntil ?? 0) <= ledger.now() || ledger.options.isGone(owner));
     await requeue(ledger, row, "lost", isStill).catch((error: unknown) => {
@@ -152,65 +163,79 @@ const mostForgotten = 500;
 export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: number | null }> {
   const problems = [...(await requeueLostRuns(ledger, null)), ...(await settleReturnedReplies(ledger))];
   const now = ledger.now();
-  const sleepers = () => ledger.rows("state = 'sleeping' AND wake_at <= ?", now);
-  if (sleepers().length > 0) ledger.change("synced", () => sleepers().map((row) => wakeRun(ledger, row)));
-  for (const row of ledger.rows("state = 'queued' AND deadline IS NOT NULL AND deadline <= ?", now))
-    endUnclaimed(ledger, row, "deadline");
-  releaseDueBatches(ledger);
-  for (const approvalId of listExpiredApprovals(ledger)) {
-    ledger.change("synced", () => resolveApproval(ledger, approvalId, "expired", null));
-  }
-  forget(ledger, now - keepMs);
+  if ((await ledger.read((tx) => findSleepersDue(tx, now))).length > 0)
+    await ledger.change("synced", (tx) => wakeSleepersDue(tx, now));
+  const overdue = "state = 'queued' AND deadline IS NOT NULL AND deadline <= ?";
+  for (const row of await ledger.read((tx) => tx.rows(overdue, now)))
+    await endUnclaimed(ledger, row, "deadline");
+  await releaseDueBatches(ledger);
+  for (const approvalId of await ledger.read(listExpiredApprovals))
+    await ledger.change("synced", (tx) => resolveApproval(tx, approvalId, "expired", null));
+  if (await ledger.read((tx) => isAnyOld(tx, now - keepMs)))
+    await ledger.change("unsynced", (tx) => forgetOld(tx, now - keepMs));
   if (problems.length > 0) throw problems[0];
-  return { nextAt: nextTime(ledger) };
+  return { nextAt: await ledger.read(nextTime) };
 }
 
-function forget(ledger: RunLedger, before: number): void {
-  // Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried.
-  const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
-    AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
-      AND (attachments IS NOT NULL OR (cleanup = 'keep' AND archive_after IS NOT NULL)))
-    ORDER BY ended_at LIMIT ?`;
-  const oldOut =
-    "SELECT seq FROM outbox WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
-  const oldRoots = "SELECT root FROM budgets WHERE touched_at < ? ORDER BY touched_at LIMIT ?";
-  const isThere = (sql: string) => ledger.get(sql, before, 1) !== undefined;
-  if (![old, oldOut, oldRoots].some(isThere)) return;
-  ledger.change("unsynced", () => {
-    for (const { seq } of ledger.all(old, before, mostForgotten)) forgetRun(ledger, Number(seq));
-    for (const { seq } of ledger.all(oldOut, before, mostForgotten))
-      ledger.run("DELETE FROM outbox WHERE seq = ?", Number(seq));
-    for (const { root } of ledger.all(oldRoots, before, mostForgotten))
-      if (!forgetRoot(ledger, String(root)))
-        ledger.run("UPDATE budgets SET touched_at = ? WHERE root = ?", before + keepMs, String(root));
-  });
+function findSleepersDue(tx: RunTransaction, now: number): Script<RunRow[]> {
+  return tx.rows("state = 'sleeping' AND wake_at <= ?", now);
+}
+
+function* wakeSleepersDue(tx: RunTransaction, now: number): Script<void> {
+  for (const row of yield* findSleepersDue(tx, now)) yield* wakeRun(tx, row);
+}
+
+/** Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried. */
+const oldRuns = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
+  AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
+    AND (attachments IS NOT NULL OR (cleanup = 'keep' AND archive_after IS NOT NULL)))
+  ORDER BY ended_at LIMIT ?`;
+const oldMessages =
+  "SELECT seq FROM outbox WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
+const oldRoots = "SELECT root FROM budgets WHERE touched_at < ? ORDER BY touched_at LIMIT ?";
+
+function* isAnyOld(tx: RunTransaction, before: number): Script<boolean> {
+  for (const sql of [oldRuns, oldMessages, oldRoots])
+    if ((yield* tx.get(sql, before, 1)) !== undefined) return true;
+  return false;
+}
+
+function* forgetOld(tx: RunTransaction, before: number): Script<void> {
+  for (const { seq } of yield* tx.all(oldRuns, before, mostForgotten)) yield* forgetRun(tx, Number(seq));
+  for (const { seq } of yield* tx.all(oldMessages, before, mostForgotten))
+    yield* tx.run("DELETE FROM outbox WHERE seq = ?", Number(seq));
+  for (const { root } of yield* tx.all(oldRoots, before, mostForgotten))
+    if (!(yield* forgetRoot(tx, String(root))))
+      yield* tx.run("UPDATE budgets SET touched_at = ? WHERE root = ?", before + keepMs, String(root));
 }
 
 /** Deletes a run and all rows that refer to it. */
-export function forgetRun(ledger: RunLedger, seq: number): void {
-  const runId = String(ledger.get("SELECT run_id FROM runs WHERE seq = ?", seq)?.run_id);
+export function* forgetRun(tx: RunTransaction, seq: number): Script<void> {
+  const runId = String((yield* tx.get("SELECT run_id FROM runs WHERE seq = ?", seq))?.run_id);
   for (const table of ["approvals", "run_partials", "run_replies", "children"])
-    ledger.run(`DELETE FROM ${table} WHERE run_id = ?`, runId);
-  ledger.run("DELETE FROM run_waits WHERE from_run = ? OR to_run = ?", runId, runId);
-  for (const table of ["run_inputs", "runs"]) ledger.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
+    yield* tx.run(`DELETE FROM ${table} WHERE run_id = ?`, runId);
+  yield* tx.run("DELETE FROM run_waits WHERE from_run = ? OR to_run = ?", runId, runId);
+  for (const table of ["run_inputs", "runs"]) yield* tx.run(`DELETE FROM ${table} WHERE seq = ?`, seq);
 }
 
 /** Deletes a request's budget. If the request still has runs, keeps the budget and returns `false`. */
-export function forgetRoot(ledger: RunLedger, root: string): boolean {
-  if (ledger.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) return false;
-  ledger.run("DELETE FROM budget_pairs WHERE root = ?", root);
-  ledger.run("DELETE FROM budgets WHERE root = ?", root);
+export function* forgetRoot(tx: RunTransaction, root: string): Script<boolean> {
+  if ((yield* tx.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root)) !== undefined) return false;
+  yield* tx.run("DELETE FROM budget_pairs WHERE root = ?", root);
+  yield* tx.run("DELETE FROM budgets WHERE root = ?", root);
   return true;
 }
 
-function nextTime(ledger: RunLedger): number | null {
-  const times = [
+function* nextTime(tx: RunTransaction): Script<number | null> {
+  const times = [yield* nextBatchAt(tx)];
+  for (const sql of [
     "SELECT min(lease_until) AS at FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')",
     "SELECT min(wake_at) AS at FROM runs WHERE state = 'sleeping'",
     "SELECT min(deadline) AS at FROM runs WHERE state = 'queued' AND deadline IS NOT NULL",
     "SELECT min(expires_at) AS at FROM approvals WHERE answer IS NULL",
-  ].map((sql) => numberOrNull(ledger.get(sql)?.at));
-  const known = [...times, nextBatchAt(ledger)].filter((at) => at !== null);
+  ])
+    times.push(numberOrNull((yield* tx.get(sql))?.at));
+  const known = times.filter((at) => at !== null);
   return known.length === 0 ? null : Math.min(...known);
 }

@@ -9,9 +9,10 @@ import { createIdSource } from "../../core/ids.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { openFilesStore } from "../../store/files/store.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
-import type { StoreWork } from "../../store/work.ts";
+import type { StoreWork, WorkingStore } from "../../store/work.ts";
 import type { AcceptRequest, HeldRun, Run } from "../contract.ts";
-import { EmbeddedRuns } from "../ledger/embedded-runs.ts";
+import { LedgerRuns } from "../ledger/ledger-runs.ts";
+import { SqliteEngine } from "./sqlite-engine.ts";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -28,20 +29,20 @@ async function inFiles(): Promise<Store & { work: StoreWork }> {
 /** A store on which runs execute. */
 class Working {
   readonly events: SkeinEvent[] = [];
-  readonly store: Store & { work: StoreWork };
-  readonly runs: EmbeddedRuns;
+  readonly store: WorkingStore;
+  readonly runs: LedgerRuns;
 
-  constructor(store: Store & { work: StoreWork }) {
+  constructor(store: WorkingStore) {
     this.store = store;
-    this.runs = new EmbeddedRuns({
-      ledger: store.work.ledger,
+    this.runs = new LedgerRuns({
+      engine: new SqliteEngine(store.work.ledger),
       clock: systemClock,
       newId: createIdSource(),
       emit: (event) => void this.events.push(event),
       isGone: () => false,
-      underLock: ({ userId, agentId, sessionId }, act) =>
+      underLock: ({ userId, agentId, sessionId }, durability, script) =>
         store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], {
-          fence: act,
+          fence: { script, durability },
         }),
     });
     store.work.attend(this.runs.attendant);
@@ -149,7 +150,7 @@ describe.each([
       "aborted",
       "aborted",
     ]);
-    expect(work.runs.isHeld(held)).toBe(false);
+    expect(await work.runs.isHeld(held)).toBe(false);
     expect((await work.runs.pending(parent.uid)).map(({ runId }) => runId)).toEqual([sent.runId]);
     const [letter, ...more] = await work.runs.outbox.list({ states: ["dead"] });
     expect(more).toEqual([]);

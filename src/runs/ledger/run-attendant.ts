@@ -1,17 +1,28 @@
 import { SkeinError } from "../../core/errors.ts";
 import { childRunId, deliveryId } from "../../core/hashed-id.ts";
 import { isRecord } from "../../core/is-record.ts";
+import type { Script } from "../../core/script.ts";
+import { queryRow } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { redactedText, redactMessage } from "../../core/tombstone.ts";
-import type { AfterCommit, Outcome, RemovedEntries, RunOptions, Sequel, WorkAttendant } from "../contract.ts";
+import type {
+  AfterCommit,
+  HeldRun,
+  Outcome,
+  RemovedEntries,
+  RunOptions,
+  Sequel,
+  WorkAttendant,
+} from "../contract.ts";
 import { openStates } from "../states.ts";
 import { unbindThreads } from "./children.ts";
 import { checkLoopTurn } from "./claim-eligibility.ts";
 import { endRun } from "./end-run.ts";
+import { isHeld } from "./hold-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
-import type { RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 
 /** Changes a session's runs together with the session itself, in the store's transaction. */
 export class RunAttendant implements WorkAttendant {
@@ -21,155 +32,178 @@ export class RunAttendant implements WorkAttendant {
     this.#ledger = ledger;
   }
 
-  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): AfterCommit {
-    if (!isOwner) this.#checkIdle(old, "reset");
-    return this.#collect(() => {
+  reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): Script<AfterCommit> {
+    return this.#ledger.join(function* (tx) {
+      if (!isOwner) yield* checkIdle(tx, old, "reset");
       const reason = "Its session was reset while the run was asleep.";
-      for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
+      for (const row of yield* openRuns(tx, old.uid, "sleeping")) yield* abort(tx, row, reason);
       // A run whose input has been written to the old session cannot continue in the new one.
-      for (const row of this.#open(old.uid, "queued")) {
-        if (!row.isWritten) this.#move(row, fresh);
-        else this.#abort(row, "Its session was reset before the run could continue.");
+      for (const row of yield* openRuns(tx, old.uid, "queued")) {
+        if (!row.isWritten) yield* moveRun(tx, row, fresh);
+        else yield* abort(tx, row, "Its session was reset before the run could continue.");
       }
-      for (const row of this.#open(old.uid, "running")) this.#move(row, fresh);
-      refreshQueue(this.#ledger, old.uid);
-      refreshQueue(this.#ledger, fresh.uid);
+      for (const row of yield* openRuns(tx, old.uid, "running")) yield* moveRun(tx, row, fresh);
+      yield* refreshQueue(old.uid);
+      yield* refreshQueue(fresh.uid);
     });
   }
 
-  remove(session: SessionRef, parent: SessionRef | null): AfterCommit {
-    const ledger = this.#ledger;
-    ledger.leaving = session.uid;
-    try {
-      return this.#collect(() => this.#remove(session, parent));
-    } finally {
-      ledger.leaving = null;
-    }
+  remove(session: SessionRef, parent: SessionRef | null): Script<AfterCommit> {
+    return this.#ledger.join((tx) => removeSession(tx, session, parent), session.uid);
   }
 
-  #remove(session: SessionRef, parent: SessionRef | null): void {
-    for (const row of this.#open(session.uid, "queued")) {
-      if (!isUnreadDelivery(row)) continue;
-      if (parent !== null && parent.uid !== session.uid) this.#move(row, parent);
-      else putDeadLetter(this.#ledger, row);
-    }
-    const reason = "Its session was removed.";
-    for (const state of openStates) {
-      for (const row of this.#open(session.uid, state)) this.#abort(row, reason);
-    }
-    refreshQueue(this.#ledger, session.uid);
-    if (parent !== null) refreshQueue(this.#ledger, parent.uid);
+  branch(
+    session: SessionRef,
+    act: "reset" | "moved to another branch" = "moved to another branch",
+  ): Script<AfterCommit> {
+    return this.#ledger.join((tx) => checkIdle(tx, session, act));
   }
 
-  branch(session: SessionRef, act: "reset" | "moved to another branch" = "moved to another branch"): void {
-    this.#checkIdle(session, act);
-  }
-
-  redact(removed: RemovedEntries): void {
-    redactWork(this.#ledger, removed);
+  redact(removed: RemovedEntries): Script<AfterCommit> {
+    return this.#ledger.join((tx) => redactWork(tx, removed));
   }
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
-    if (!("entryIds" in of)) return this.#discard("uid", of);
-    // In a child's session, the redacted entry is the child's input. In a parent's session, it contains the call that
-    // spawned the child.
-    const called = of.uids.flatMap((uid) => this.#childrenOf(uid, of));
-    await this.#discard("run_id", called);
-    await this.#discard("entry_id", [...of.entryIds]);
+    const { removeAttachments } = this.#ledger.options;
+    const found = await this.#ledger.read((tx) => listAttachments(tx, of));
+    for (const { folder, sessionId } of found) await removeAttachments(folder, sessionId);
   }
 
-  /** Returns the first runs of children spawned by tool calls in these entries. */
-  #childrenOf(uid: string, { entryIds, toolCallIds }: RemovedEntries): string[] {
-    const named = this.#ledger.all("SELECT DISTINCT session_id FROM runs WHERE uid = ?", uid);
-    return named.flatMap(({ session_id }) =>
-      [...entryIds].flatMap((entryId) =>
-        [...toolCallIds].map((callId) => childRunId(uid, deliveryId(String(session_id), entryId, callId))),
-      ),
-    );
+  *hasRuns(uid: string): Script<boolean> {
+    return (yield* queryRow("SELECT 1 FROM runs WHERE uid = ? LIMIT 1", uid)) !== undefined;
   }
 
-  async #discard(column: "uid" | "run_id" | "entry_id", values: readonly string[]): Promise<void> {
-    const sql = `SELECT attachments, session_id FROM children JOIN runs USING (run_id)
-      WHERE ${column} IN (SELECT value FROM json_each(?)) AND attachments IS NOT NULL AND tidied_at IS NULL`;
-    for (const { attachments, session_id } of this.#ledger.all(sql, JSON.stringify(values)))
-      await this.#ledger.options.removeAttachments(String(attachments), String(session_id));
-  }
-
-  hasRuns(uid: string): boolean {
-    return this.#ledger.get("SELECT 1 FROM runs WHERE uid = ? LIMIT 1", uid) !== undefined;
-  }
-
-  isBlobInUse(sha256: string): boolean {
+  *isBlobInUse(sha256: string): Script<boolean> {
     const sql = `SELECT 1 FROM runs JOIN run_inputs USING (seq)
-      WHERE ended_at IS NULL AND instr(message, ?) > 0 LIMIT 1`;
-    return this.#ledger.get(sql, sha256) !== undefined;
+      WHERE ended_at IS NULL AND message LIKE ? LIMIT 1`;
+    return (yield* queryRow(sql, `%${sha256}%`)) !== undefined;
   }
 
-  purge(uids: readonly string[], userId?: string): void {
-    const roots = new Set<string>();
-    for (const uid of uids) {
-      for (const { root } of this.#ledger.all("SELECT DISTINCT root FROM runs WHERE uid = ?", uid))
-        roots.add(String(root));
-      const keys = this.#ledger.all("SELECT DISTINCT user, key FROM runs WHERE uid = ?", uid);
-      for (const { user, key } of keys)
-        unbindThreads(this.#ledger, user === "" ? null : String(user), String(key));
-      for (const { seq } of this.#ledger.all("SELECT seq FROM runs WHERE uid = ?", uid)) {
-        forgetRun(this.#ledger, Number(seq));
-      }
-      this.#ledger.run("DELETE FROM outbox WHERE uid = ?", uid);
-      this.#ledger.run("DELETE FROM turns WHERE uid = ?", uid);
-      this.#ledger.run("DELETE FROM loop_turns WHERE uid = ?", uid);
-      refreshQueue(this.#ledger, uid);
-    }
-    if (userId !== undefined) this.#purgeUser(userId);
-    for (const root of roots) forgetRoot(this.#ledger, root);
-    // Rows without runs still contain user IDs.
-    this.#ledger.run("DELETE FROM ready_users WHERE count = 0");
+  *isHeld(held: HeldRun): Script<boolean> {
+    return yield* isHeld(held);
   }
 
-  /** Deletes the user's remaining rows, which belong to sessions purged earlier or to runs without a session. */
-  #purgeUser(userId: string): void {
-    for (const { seq } of this.#ledger.all("SELECT seq FROM runs WHERE user = ?", userId))
-      forgetRun(this.#ledger, Number(seq));
-    const tables = ["outbox", "threads", "session_apps", "children", "approvals", "ready", "ready_users"];
-    for (const table of tables) this.#ledger.run(`DELETE FROM ${table} WHERE user = ?`, userId);
+  purge(uids: readonly string[], userId?: string): Script<AfterCommit> {
+    return this.#ledger.join((tx) => purgeRuns(tx, uids, userId));
   }
+}
 
-  #collect(act: () => void): AfterCommit {
-    return this.#ledger.collectEvents(act).emit;
+function* removeSession(tx: RunTransaction, session: SessionRef, parent: SessionRef | null): Script<void> {
+  for (const row of yield* openRuns(tx, session.uid, "queued")) {
+    if (!isUnreadDelivery(row)) continue;
+    if (parent !== null && parent.uid !== session.uid) yield* moveRun(tx, row, parent);
+    else yield* putDeadLetter(tx, row);
   }
+  const reason = "Its session was removed.";
+  for (const state of openStates)
+    for (const row of yield* openRuns(tx, session.uid, state)) yield* abort(tx, row, reason);
+  yield* refreshQueue(session.uid);
+  if (parent !== null) yield* refreshQueue(parent.uid);
+}
 
-  #open(uid: string, state: string): RunRow[] {
-    return this.#ledger.rows("uid = ? AND state = ? AND ended_at IS NULL ORDER BY seq", uid, state);
-  }
+interface Attachments {
+  readonly folder: string;
+  readonly sessionId: string;
+}
 
-  #checkIdle(session: SessionRef, what: string): void {
-    const { uid, sessionId } = session;
-    checkLoopTurn(this.#ledger, session);
-    const [busy] = this.#ledger.rows("uid = ? AND state IN ('running', 'waiting') LIMIT 1", uid);
-    if (busy === undefined) return;
-    throw new SkeinError("conflict", {
-      problem: `Session ${sessionId} cannot be ${what} while run ${busy.runId} is ${busy.state}`,
-      advice: "Wait for it to end, or abort it",
-    });
-  }
+function* listAttachments(
+  tx: RunTransaction,
+  of: readonly string[] | RemovedEntries,
+): Script<readonly Attachments[]> {
+  if (!("entryIds" in of)) return yield* attachmentsOf(tx, "uid", of);
+  // In a child's session, the redacted entry is the child's input. In a parent's session, it contains the call that
+  // spawned the child.
+  const called: string[] = [];
+  for (const uid of of.uids) called.push(...(yield* childrenSpawnedBy(tx, uid, of)));
+  const spawned = yield* attachmentsOf(tx, "run_id", called);
+  return [...spawned, ...(yield* attachmentsOf(tx, "entry_id", [...of.entryIds]))];
+}
 
-  #abort(row: RunRow, error: string): void {
-    const now = this.#ledger.row(row.runId);
-    if (now !== null) endRun(this.#ledger, now, { state: "aborted", code: "aborted", error });
-  }
+/** Returns the first runs of children spawned by tool calls in these entries. */
+function* childrenSpawnedBy(
+  tx: RunTransaction,
+  uid: string,
+  { entryIds, toolCallIds }: RemovedEntries,
+): Script<string[]> {
+  const named = yield* tx.all("SELECT DISTINCT session_id FROM runs WHERE uid = ?", uid);
+  return named.flatMap(({ session_id }) =>
+    [...entryIds].flatMap((entryId) =>
+      [...toolCallIds].map((callId) => childRunId(uid, deliveryId(String(session_id), entryId, callId))),
+    ),
+  );
+}
 
-  #move(row: RunRow, to: SessionRef): void {
-    this.#ledger.run(
-      "UPDATE runs SET uid = ?, agent = ?, key = ?, session_id = ?, kept_for = NULL WHERE run_id = ?",
-      to.uid,
-      to.agentId,
-      to.key,
-      to.sessionId,
-      row.runId,
-    );
-    if (row.state === "queued") this.#ledger.addQueued({ ...row, session: to });
+function* attachmentsOf(
+  tx: RunTransaction,
+  column: "uid" | "run_id" | "entry_id",
+  values: readonly string[],
+): Script<Attachments[]> {
+  const sql = `SELECT attachments, session_id FROM children JOIN runs USING (run_id)
+    WHERE ${column} IN (SELECT value FROM json_each(?)) AND attachments IS NOT NULL AND tidied_at IS NULL`;
+  const rows = yield* tx.all(sql, JSON.stringify(values));
+  return rows.map(({ attachments, session_id }) => ({
+    folder: String(attachments),
+    sessionId: String(session_id),
+  }));
+}
+
+function* purgeRuns(tx: RunTransaction, uids: readonly string[], userId?: string): Script<void> {
+  const roots = new Set<string>();
+  for (const uid of uids) {
+    for (const { root } of yield* tx.all("SELECT DISTINCT root FROM runs WHERE uid = ?", uid))
+      roots.add(String(root));
+    for (const { user, key } of yield* tx.all("SELECT DISTINCT user, key FROM runs WHERE uid = ?", uid))
+      yield* unbindThreads(tx, user === "" ? null : String(user), String(key));
+    for (const { seq } of yield* tx.all("SELECT seq FROM runs WHERE uid = ?", uid))
+      yield* forgetRun(tx, Number(seq));
+    for (const table of ["outbox", "turns", "loop_turns"])
+      yield* tx.run(`DELETE FROM ${table} WHERE uid = ?`, uid);
+    yield* refreshQueue(uid);
   }
+  if (userId !== undefined) yield* purgeUser(tx, userId);
+  for (const root of roots) yield* forgetRoot(tx, root);
+  // Rows without runs still contain user IDs.
+  yield* tx.run("DELETE FROM ready_users WHERE count = 0");
+}
+
+/** Deletes the user's remaining rows, which belong to sessions purged earlier or to runs without a session. */
+function* purgeUser(tx: RunTransaction, userId: string): Script<void> {
+  for (const { seq } of yield* tx.all("SELECT seq FROM runs WHERE user = ?", userId))
+    yield* forgetRun(tx, Number(seq));
+  const tables = ["outbox", "threads", "session_apps", "children", "approvals", "ready", "ready_users"];
+  for (const table of tables) yield* tx.run(`DELETE FROM ${table} WHERE user = ?`, userId);
+}
+
+function openRuns(tx: RunTransaction, uid: string, state: string): Script<RunRow[]> {
+  return tx.rows("uid = ? AND state = ? AND ended_at IS NULL ORDER BY seq", uid, state);
+}
+
+function* checkIdle(tx: RunTransaction, session: SessionRef, what: string): Script<void> {
+  const { uid, sessionId } = session;
+  yield* checkLoopTurn(tx, session);
+  const [busy] = yield* tx.rows("uid = ? AND state IN ('running', 'waiting') LIMIT 1", uid);
+  if (busy === undefined) return;
+  throw new SkeinError("conflict", {
+    problem: `Session ${sessionId} cannot be ${what} while run ${busy.runId} is ${busy.state}`,
+    advice: "Wait for it to end, or abort it",
+  });
+}
+
+function* abort(tx: RunTransaction, row: RunRow, error: string): Script<void> {
+  const now = yield* tx.row(row.runId);
+  if (now !== null) yield* endRun(tx, now, { state: "aborted", code: "aborted", error });
+}
+
+function* moveRun(tx: RunTransaction, row: RunRow, to: SessionRef): Script<void> {
+  yield* tx.run(
+    "UPDATE runs SET uid = ?, agent = ?, key = ?, session_id = ?, kept_for = NULL WHERE run_id = ?",
+    to.uid,
+    to.agentId,
+    to.key,
+    to.sessionId,
+    row.runId,
+  );
+  if (row.state === "queued") tx.addQueued({ ...row, session: to });
 }
 
 /**
@@ -177,15 +211,15 @@ export class RunAttendant implements WorkAttendant {
  * rows of the same sessions lose theirs if they repeat redacted text. Unread input is kept because it is not an entry
  * yet.
  */
-function redactWork(ledger: RunLedger, removed: RemovedEntries): void {
+function* redactWork(tx: RunTransaction, removed: RemovedEntries): Script<void> {
   for (const uid of removed.uids) {
-    for (const row of ledger.rows("uid = ?", uid)) redactRun(ledger, row, removed);
-    redactOutbox(ledger, uid, removed);
+    for (const row of yield* tx.rows("uid = ?", uid)) yield* redactRun(tx, row, removed);
+    yield* redactOutbox(tx, uid, removed);
   }
-  redactDeliveries(ledger, removed);
+  yield* redactDeliveries(tx, removed);
 }
 
-function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): void {
+function* redactRun(tx: RunTransaction, row: RunRow, removed: RemovedEntries): Script<void> {
   const { texts, entryIds } = removed;
   const isInput = entryIds.has(row.entryId);
   const isRead = row.isWritten || row.endedAt !== null;
@@ -193,64 +227,68 @@ function redactRun(ledger: RunLedger, row: RunRow, removed: RemovedEntries): voi
   const isGone = isInput || (isRead && texts.isRepeatedBy(messageText(row)));
   if (isGone) {
     const message = JSON.stringify(redactMessage({ ...row.message }));
-    ledger.run("UPDATE run_inputs SET message = ? WHERE seq = ?", message, seq);
-    ledger.run("UPDATE children SET task = ? WHERE run_id = ?", redactedText, runId);
-    forgetClientKey(ledger, row);
+    yield* tx.run("UPDATE run_inputs SET message = ? WHERE seq = ?", message, seq);
+    yield* tx.run("UPDATE children SET task = ? WHERE run_id = ?", redactedText, runId);
+    yield* forgetClientKey(tx, row);
   }
   const options = redactOptions(isGone ? withoutDigests(row.options) : row.options, removed, isInput);
   if (options !== row.options)
-    ledger.run("UPDATE run_inputs SET options = ? WHERE seq = ?", JSON.stringify(options), seq);
+    yield* tx.run("UPDATE run_inputs SET options = ? WHERE seq = ?", JSON.stringify(options), seq);
   const outcome = row.outcome === null ? null : redactOutcome(row.outcome, removed);
   if (outcome !== row.outcome)
-    ledger.run("UPDATE runs SET outcome = ? WHERE run_id = ?", JSON.stringify(outcome), runId);
-  const partial = ledger.get("SELECT text FROM run_partials WHERE run_id = ?", runId);
+    yield* tx.run("UPDATE runs SET outcome = ? WHERE run_id = ?", JSON.stringify(outcome), runId);
+  const partial = yield* tx.get("SELECT text FROM run_partials WHERE run_id = ?", runId);
   if (partial !== undefined && texts.isRepeatedBy(String(partial.text)))
-    ledger.run("DELETE FROM run_partials WHERE run_id = ?", runId);
-  redactApprovals(ledger, runId, removed);
+    yield* tx.run("DELETE FROM run_partials WHERE run_id = ?", runId);
+  yield* redactApprovals(tx, runId, removed);
 }
 
 /** Clients can derive the key from the text. Retries are still recognized by the run ID, which is a hash of the key. */
-function forgetClientKey(ledger: RunLedger, { runId, kind }: RunRow): void {
+function* forgetClientKey(tx: RunTransaction, { runId, kind }: RunRow): Script<void> {
   if (kind === "user" || kind === "channel")
-    ledger.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
+    yield* tx.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
 }
 
-function redactApprovals(ledger: RunLedger, runId: string, { toolCallIds, texts }: RemovedEntries): void {
+function* redactApprovals(
+  tx: RunTransaction,
+  runId: string,
+  { toolCallIds, texts }: RemovedEntries,
+): Script<void> {
   const sql = "SELECT approval_id, tool_call_id, arguments FROM approvals WHERE run_id = ?";
-  for (const row of ledger.all(sql, runId)) {
+  for (const row of yield* tx.all(sql, runId)) {
     const isGone = toolCallIds.has(String(row.tool_call_id)) || repeats(texts, String(row.arguments));
     if (isGone)
-      ledger.run("UPDATE approvals SET arguments = '{}' WHERE approval_id = ?", String(row.approval_id));
+      yield* tx.run("UPDATE approvals SET arguments = '{}' WHERE approval_id = ?", String(row.approval_id));
   }
 }
 
 /** Drops a message that has not been sent. */
-function redactOutbox(ledger: RunLedger, uid: string, { texts }: RemovedEntries): void {
-  for (const row of ledger.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
+function* redactOutbox(tx: RunTransaction, uid: string, { texts }: RemovedEntries): Script<void> {
+  for (const row of yield* tx.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
     const seq = Number(row.seq);
     if (texts.isRepeatedBy(String(row.text))) {
-      ledger.run("UPDATE outbox SET text = ? WHERE seq = ?", redactedText, seq);
+      yield* tx.run("UPDATE outbox SET text = ? WHERE seq = ?", redactedText, seq);
       const drop = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
         WHERE seq = ? AND state = 'queued'`;
-      ledger.run(drop, ledger.now(), seq);
+      yield* tx.run(drop, tx.now(), seq);
     }
     if (repeats(texts, String(row.receipt ?? "")))
-      ledger.run("UPDATE outbox SET receipt = NULL WHERE seq = ?", seq);
+      yield* tx.run("UPDATE outbox SET receipt = NULL WHERE seq = ?", seq);
     if (repeats(texts, String(row.last_error ?? "")))
-      ledger.run("UPDATE outbox SET last_error = ? WHERE seq = ?", redactedText, seq);
+      yield* tx.run("UPDATE outbox SET last_error = ? WHERE seq = ?", redactedText, seq);
   }
 }
 
 /** Unread messages from these sessions to the user's other sessions are delivered without the redacted text. */
-function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): void {
+function* redactDeliveries(tx: RunTransaction, { uids, texts }: RemovedEntries): Script<void> {
   if (texts.quotable.length === 0) return;
-  const users = ledger.all(
+  const users = yield* tx.all(
     "SELECT DISTINCT user FROM runs WHERE uid IN (SELECT value FROM json_each(?))",
     JSON.stringify(uids),
   );
   const where = `user = ? AND ended_at IS NULL AND written = 0 AND kind IN ('announce', 'send', 'ping_pong')`;
   for (const { user } of users) {
-    for (const row of ledger.rows(where, String(user))) {
+    for (const row of yield* tx.rows(where, String(user))) {
       if (uids.includes(row.session.uid) || !("content" in row.message)) continue;
       const { content } = row.message;
       if (typeof content !== "string") continue;
@@ -258,7 +296,12 @@ function redactDeliveries(ledger: RunLedger, { uids, texts }: RemovedEntries): v
       if (left === content) continue;
       const message = JSON.stringify({ ...row.message, content: left });
       const options = JSON.stringify(withoutDigests(row.options));
-      ledger.run("UPDATE run_inputs SET message = ?, options = ? WHERE seq = ?", message, options, row.seq);
+      yield* tx.run(
+        "UPDATE run_inputs SET message = ?, options = ? WHERE seq = ?",
+        message,
+        options,
+        row.seq,
+      );
     }
   }
 }

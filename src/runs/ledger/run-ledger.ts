@@ -4,24 +4,25 @@ import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { hashedId } from "../../core/hashed-id.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Provenance } from "../../core/messages.ts";
+import type { Durability, DurabilityChoice, Script, SqlValue } from "../../core/script.ts";
+import { changeRows, queryRow, queryRows } from "../../core/script.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type {
   Accepted,
   AcceptRequest,
+  AfterCommit,
   AgentHere,
   BudgetLimits,
   HeldRun,
   InputKind,
   Lane,
-  Ledger,
   Outcome,
   QueueMode,
   Run,
   RunOptions,
   RunState,
   RunUsage,
-  LedgerValue as Value,
 } from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
 import type { SequelFacts, SequelStep } from "../plan-sequel.ts";
@@ -135,7 +136,7 @@ export function limitList(limit = defaultListed): number {
 }
 
 export interface RunLedgerOptions {
-  readonly ledger: Ledger;
+  readonly engine: LedgerEngine;
   readonly clock: Clock;
   readonly newId: IdSource;
   readonly emit: Emit;
@@ -166,21 +167,29 @@ export interface RunLedgerOptions {
   readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead. If so, there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
-  /** Runs `act` under the session's write lock and returns the current leaf. Throws `fenced` if `act` returns `false`. */
-  underLock(session: SessionRef, act: () => boolean): Promise<{ readonly leafId: string | null }>;
+  /**
+   * Runs a script in a transaction under the session's write lock and returns the current leaf. Throws `fenced` if the
+   * script returns `false`.
+   */
+  underLock(
+    session: SessionRef,
+    durability: DurabilityChoice,
+    script: () => Script<boolean>,
+  ): Promise<{ readonly leafId: string | null }>;
+  acceptInput(tx: RunTransaction, request: AcceptRequest): Script<Accepted>;
   /**
    * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input,
    * the facts are the usage and start time of the turn it joined.
    */
   planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
   /**
-   * Returns the session that currently has a key or a session ID, or `null` if there is none. Synchronous so that it
-   * can be called inside a transaction.
+   * Returns the session that currently has a key or a session ID, or `null` if there is none. Part of the caller's
+   * transaction.
    */
   sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): SessionRef | null;
+  ): Script<SessionRef | null>;
   /** Whether a session's log has an entry, redacted or not. `false` if the session does not exist. */
   hasEntry(session: SessionRef, entryId: string): Promise<boolean>;
   /** Called when a run has been asked to stop or a request has been adopted. */
@@ -190,46 +199,138 @@ export interface RunLedgerOptions {
 }
 
 /**
- * Synced: accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an
- * owner. These are on disk before another process or a caller can see them. Unsynced: claims, leases and marks. They
- * survive a process crash. If a power failure undoes them, the run has no owner, and recovery continues from the synced
- * log.
+ * The database of the run ledger. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an owner are
+ * synced. Claims, leases and marks are not: if a power failure undoes them, the run has no owner, and recovery continues
+ * from the synced log.
  */
-export type Durability = "synced" | "unsynced";
+export interface LedgerEngine {
+  /** Runs a script that only reads. */
+  read<T>(script: () => Script<T>): Promise<T>;
+  /** Runs a script in one transaction. It can be repeated if the database rejects the first attempt. */
+  change<T>(durability: DurabilityChoice, script: () => Script<T>): Promise<T>;
+  /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
+  changeEach<T>(scripts: readonly (() => Script<T>)[]): Promise<readonly PromiseSettledResult<T>[]>;
+  /** Whether another process might have written since the last call. */
+  changedByOthers(): boolean;
+}
 
-/** Transactions on the run tables. Events are emitted after the commit. */
+/** Transactions on the run tables. */
 export class RunLedger {
   readonly options: RunLedgerOptions;
-  /**
-   * The session that the current transaction is removing. The store might still find it, but it accepts no more input.
-   */
-  leaving: string | null = null;
   /** The roots of requests for which this process has accepted or claimed a run. */
   readonly ownRoots = new Set<string>();
   /** The uids of sessions in which this process has a loop turn open. */
   readonly ownLoopTurns = new Set<string>();
-  readonly #database: Ledger;
-  readonly #accept: (ledger: RunLedger, request: AcceptRequest) => Accepted;
-  #pendingEvents: SkeinEvent[] | null = null;
 
-  /** `accept` is a parameter to avoid a circular import: accepting input can end runs, and ending a run accepts input. */
-  constructor(options: RunLedgerOptions, accept: (ledger: RunLedger, request: AcceptRequest) => Accepted) {
+  constructor(options: RunLedgerOptions) {
     this.options = options;
-    this.#database = options.ledger;
-    this.#accept = accept;
   }
 
-  /** Accepts input within the current transaction. */
-  accept(request: AcceptRequest): Accepted {
-    return this.#accept(this, request);
+  now(): number {
+    return this.options.clock.now();
+  }
+
+  /** Runs a script that only reads. */
+  read<T>(script: (tx: RunTransaction) => Script<T>): Promise<T> {
+    return this.options.engine.read(() => script(new RunTransaction(this)));
+  }
+
+  /** Runs a script in one transaction and emits its events after the commit. */
+  async change<T>(
+    durability: Durability | ((tx: RunTransaction) => Script<Durability>),
+    script: (tx: RunTransaction) => Script<T>,
+  ): Promise<T> {
+    const { begin, emit } = this.#emitting(script);
+    const result = await this.options.engine.change(this.#choose(durability), begin);
+    emit();
+    return result;
+  }
+
+  /**
+   * Like `change`, but under the session's write lock. The script returns `false` if it changed nothing. Throws `fenced`
+   * in that case. Returns the session's current leaf.
+   */
+  async changeUnderLock(
+    session: SessionRef,
+    durability: Durability | ((tx: RunTransaction) => Script<Durability>),
+    script: (tx: RunTransaction) => Script<boolean>,
+  ): Promise<{ readonly leafId: string | null }> {
+    const { begin, emit } = this.#emitting(script);
+    const locked = await this.options.underLock(session, this.#choose(durability), begin);
+    emit();
+    return locked;
+  }
+
+  /** Runs a script for each request and emits the events of those that were committed. */
+  async changeEach<R, T>(
+    requests: readonly R[],
+    script: (tx: RunTransaction, request: R) => Script<T>,
+  ): Promise<readonly PromiseSettledResult<T>[]> {
+    const all = requests.map((request) => this.#emitting((tx) => script(tx, request)));
+    const settled = await this.options.engine.changeEach(all.map(({ begin }) => begin));
+    for (const [index, { status }] of settled.entries()) if (status === "fulfilled") all[index]?.emit();
+    return settled;
+  }
+
+  /** Runs a script in the caller's transaction. The caller calls the returned function after its commit. */
+  *join(script: (tx: RunTransaction) => Script<unknown>, leaving: string | null = null): Script<AfterCommit> {
+    const tx = new RunTransaction(this, leaving);
+    yield* script(tx);
+    return () => tx.emitEvents();
+  }
+
+  #choose(durability: Durability | ((tx: RunTransaction) => Script<Durability>)): DurabilityChoice {
+    return typeof durability === "string" ? durability : () => durability(new RunTransaction(this));
+  }
+
+  /** `emit` emits the events of the last attempt. */
+  #emitting<T>(script: (tx: RunTransaction) => Script<T>): { begin(): Script<T>; emit(): void } {
+    let tx: RunTransaction | null = null;
+    return {
+      begin: () => {
+        tx = new RunTransaction(this);
+        return script(tx);
+      },
+      emit: () => tx?.emitEvents(),
+    };
+  }
+}
+
+/** One transaction on the run tables. Collects the events that are emitted after the commit. */
+export class RunTransaction {
+  readonly options: RunLedgerOptions;
+  /**
+   * The session that the transaction is removing. The store might still find it, but it accepts no more input.
+   */
+  readonly leaving: string | null;
+  readonly #ledger: RunLedger;
+  readonly #events: SkeinEvent[] = [];
+
+  constructor(ledger: RunLedger, leaving: string | null = null) {
+    this.options = ledger.options;
+    this.leaving = leaving;
+    this.#ledger = ledger;
+  }
+
+  get ownRoots(): ReadonlySet<string> {
+    return this.#ledger.ownRoots;
+  }
+
+  get ownLoopTurns(): ReadonlySet<string> {
+    return this.#ledger.ownLoopTurns;
+  }
+
+  /** Accepts input. An option to avoid a circular import: accepting input can end runs, and ending a run accepts input. */
+  accept(request: AcceptRequest): Script<Accepted> {
+    return this.options.acceptInput(this, request);
   }
 
   /** Returns the session that has a key or session ID, ignoring the session that is being removed. */
-  sessionAt(
+  *sessionAt(
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
-  ): SessionRef | null {
-    const found = this.options.sessionAt(userId, by);
+  ): Script<SessionRef | null> {
+    const found = yield* this.options.sessionAt(userId, by);
     return found?.uid === this.leaving ? null : found;
   }
 
@@ -237,36 +338,8 @@ export class RunLedger {
     return this.options.clock.now();
   }
 
-  /** Runs one transaction. Nested calls join the outer one. */
-  change<T>(durability: Durability, act: () => T): T {
-    const { result, emit } = this.collectEvents(() => {
-      if (durability === "synced") return this.#database.exclusively(act);
-      let made: { readonly result: T } | null = null;
-      this.#database.unsynced(() => {
-        made = { result: this.#database.exclusively(act) };
-      });
-      return (made as unknown as { readonly result: T }).result;
-    });
-    emit();
-    return result;
-  }
-
-  /** Runs `act` inside the caller's transaction. The caller calls `emit` after its commit. */
-  collectEvents<T>(act: () => T): { readonly result: T; readonly emit: () => void } {
-    const outer = this.#pendingEvents;
-    const mine: SkeinEvent[] = [];
-    this.#pendingEvents = mine;
-    let result: T;
-    try {
-      result = act();
-    } finally {
-      this.#pendingEvents = outer;
-    }
-    const emit = () => {
-      if (outer !== null && this.#pendingEvents === outer) outer.push(...mine);
-      else for (const event of mine) this.options.emit(event);
-    };
-    return { result, emit };
+  emitEvents(): void {
+    for (const event of this.#events.splice(0)) this.options.emit(event);
   }
 
   /** Adds an event that is emitted after the commit. */
@@ -278,48 +351,40 @@ export class RunLedger {
   ): void {
     const { userId, key: sessionKey, sessionId } = session;
     const about = { userId, sessionKey, sessionId, ...(runId === null ? {} : { runId }) };
-    this.#pendingEvents?.push({ type, at: this.now(), ...about, ...fields } as unknown as SkeinEvent);
+    this.#events.push({ type, at: this.now(), ...about, ...fields } as unknown as SkeinEvent);
   }
 
   addQueued({ session, runId, lane, kind }: Pick<Run, "session" | "runId" | "lane" | "kind">): void {
     this.addEvent("run.queued", session, runId, { lane, kind });
   }
 
-  run(text: string, ...values: Value[]): number {
-    return Number(this.#database.run(text, ...values).changes);
+  readonly run = changeRows;
+  readonly get = queryRow;
+  readonly all = queryRows;
+
+  *row(runId: string): Script<RunRow | null> {
+    return (yield* this.rows("run_id = ?", runId))[0] ?? null;
   }
 
-  get(text: string, ...values: Value[]): Record<string, unknown> | undefined {
-    return this.#database.sql(text).get(...values);
-  }
-
-  all(text: string, ...values: Value[]): Record<string, unknown>[] {
-    return this.#database.sql(text).all(...values);
-  }
-
-  row(runId: string): RunRow | null {
-    return this.rows("run_id = ?", runId)[0] ?? null;
-  }
-
-  rows(where: string, ...values: Value[]): RunRow[] {
-    return this.all(`${selectRun} WHERE ${where}`, ...values).map(runOf);
+  *rows(where: string, ...values: SqlValue[]): Script<RunRow[]> {
+    return (yield* queryRows(`${selectRun} WHERE ${where}`, ...values)).map(runOf);
   }
 
   /** Returns the row of a run that the caller owns. Throws `fenced` if the caller no longer owns it. */
-  held({ runId, fence }: HeldRun): RunRow {
-    const row = this.row(runId);
+  *held({ runId, fence }: HeldRun): Script<RunRow> {
+    const row = yield* this.row(runId);
     if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
     return row;
   }
 
   /** Like `held`, but reads only the columns that every step needs, omitting the input and the outcome. */
-  heldLine({ runId, fence }: HeldRun): HeldLine {
-    const line = this.get(
+  *heldLine({ runId, fence }: HeldRun): Script<HeldLine> {
+    const line = yield* queryRow(
       "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",
       runId,
       fence,
     );
-    if (line === undefined) throw fenced(this.row(runId));
+    if (line === undefined) throw fenced(yield* this.row(runId));
     return {
       runId,
       uid: String(line.uid),
@@ -329,6 +394,11 @@ export class RunLedger {
       isWoken: Number(line.woken) === 1,
     };
   }
+}
+
+export function* getRun(tx: RunTransaction, runId: string, userId?: string | null): Script<Run | null> {
+  const row = yield* tx.row(runId);
+  return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
 }
 
 interface HeldLine {

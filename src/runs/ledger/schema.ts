@@ -1,7 +1,8 @@
 import type { LedgerPart } from "../../core/migrate-part.ts";
 import { migratePart } from "../../core/migrate-part.ts";
+import type { Script } from "../../core/script.ts";
+import { changeRows, queryRows } from "../../core/script.ts";
 import type { Ledger } from "../contract.ts";
-import type { QueueTables } from "./ready-queue.ts";
 import { refreshQueue } from "./ready-queue.ts";
 
 /**
@@ -205,17 +206,14 @@ export function migrateRuns(ledger: Ledger, steps: LedgerPart["steps"] = runStep
 }
 
 /** Makes the run tables consistent after rows have been lost: deletes runs without input and rebuilds the ready queue. */
-export function repairRunTables(
-  tables: QueueTables & { has(table: string): boolean; all(text: string): Record<string, unknown>[] },
-): { readonly table: string; readonly rows: number }[] {
-  if (!tables.has("runs")) return [];
-  const lost = tables.run("DELETE FROM runs WHERE seq NOT IN (SELECT seq FROM run_inputs)");
-  tables.run("DELETE FROM run_inputs WHERE seq NOT IN (SELECT seq FROM runs)");
-  tables.run("DELETE FROM ready");
-  tables.run("DELETE FROM ready_users");
-  for (const { uid } of tables.all("SELECT DISTINCT uid FROM runs WHERE state = 'queued'"))
-    refreshQueue(tables, String(uid));
-  return [{ table: "runs", rows: Number(lost) }];
+export function* repairRunTables(): Script<{ readonly table: string; readonly rows: number }[]> {
+  const lost = yield* changeRows("DELETE FROM runs WHERE seq NOT IN (SELECT seq FROM run_inputs)");
+  yield* changeRows("DELETE FROM run_inputs WHERE seq NOT IN (SELECT seq FROM runs)");
+  yield* changeRows("DELETE FROM ready");
+  yield* changeRows("DELETE FROM ready_users");
+  for (const { uid } of yield* queryRows("SELECT DISTINCT uid FROM runs WHERE state = 'queued'"))
+    yield* refreshQueue(String(uid));
+  return [{ table: "runs", rows: lost }];
 }
 
 /** Counts what would be lost along with the run tables: input that is not in a log yet, and unfinished turns. */

@@ -35,7 +35,7 @@ describe("sleeping", () => {
     books.told();
     expect(await books.runs.sleep(parent.held, { wakeAt: books.now + hour })).toBe("sleeping");
     expect(books.events.splice(0)).toMatchObject([{ type: "run.sleeping", waitingFor: [a.runId, b.runId] }]);
-    expect(books.runs.isHeld(parent.held)).toBe(false);
+    expect(await books.runs.isHeld(parent.held)).toBe(false);
     await finish(a);
     expect(await books.stateOf(parent.run.runId)).toBe("sleeping");
     expect((await books.runs.pending("parent")).map(({ keptFor }) => keptFor)).toEqual([parent.run.runId]);
@@ -73,7 +73,7 @@ describe("sleeping", () => {
     expect(await books.runs.sleep(parent.held, { waitFor: ["nowhere"], wakeAt: books.now + hour })).toBe(
       "nothing_to_wait_for",
     );
-    expect(books.runs.isHeld(parent.held)).toBe(true);
+    expect(await books.runs.isHeld(parent.held)).toBe(true);
     await finish(a);
     expect(await books.runs.sleep(parent.held, { wakeAt: books.now + hour })).toBe("queued");
     const woken = await books.claim();
@@ -200,7 +200,7 @@ describe("sweeping", () => {
     books.now += 30_000;
     books.locked.add("s");
     await books.runs.sweep();
-    expect(books.runs.isHeld(claim.held)).toBe(true);
+    expect(await books.runs.isHeld(claim.held)).toBe(true);
     books.locked.clear();
     expect(await books.runs.sweep()).toEqual({ nextAt: claim.run.deadline });
     expect(await books.stateOf(claim.run.runId)).toBe("queued");

@@ -77,7 +77,7 @@ describe("ending a run", () => {
       "the removal of its session",
       async () => {
         await books.claim();
-        books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
+        books.change(books.runs.attendant.remove(sessionNamed("c"), null))();
       },
       "aborted",
     ],
@@ -169,8 +169,9 @@ describe("ending a run", () => {
         changeMark: () => db.changeMark(),
         unsynced: (act) => {
           isUnsynced = true;
-          db.unsynced(act);
+          const result = db.unsynced(act);
           isUnsynced = false;
+          return result;
         },
       },
       newId: () => `watched-${++made}`,
@@ -193,7 +194,7 @@ describe("ending a run", () => {
     const run = await spawn("c");
     expect(() =>
       books.db.exclusively(() => {
-        books.runs.attendant.remove(sessionNamed("c"), null);
+        books.change(books.runs.attendant.remove(sessionNamed("c"), null));
         throw new Error("undone");
       }),
     ).toThrow("undone");
@@ -242,7 +243,7 @@ describe("the target of a sequel", () => {
 
   test("[ATK14] a session that is being removed gets nothing more, and its letter is dead", async () => {
     const run = await books.accept("c", { options: { sequel: sequelTo(sessionNamed("c").key) } });
-    books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
+    books.change(books.runs.attendant.remove(sessionNamed("c"), null))();
     expect((await books.runs.list({ sessionUid: "c" })).map(({ runId }) => runId)).toEqual([run.runId]);
     expect(await books.runs.outbox.list({})).toMatchObject([{ state: "dead", text: "c: aborted" }]);
   });

@@ -2,31 +2,32 @@ import { resultEntryId } from "../../core/hashed-id.ts";
 import { readKey } from "../../core/keys.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import type { Durability, Script } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { Awaiting, HeldRun, Outcome, ReplyWait, Run } from "../contract.ts";
 import type { SequelStep } from "../plan-sequel.ts";
 import { putOutbox } from "./outbox.ts";
-import type { Durability, RunLedger, RunRow } from "./run-ledger.ts";
+import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /** Gives an ended run's reply to its waiter, or starts its sequel if there is no waiter. Must run before sleeping runs wake. */
-export function startSequel(ledger: RunLedger, ended: RunRow, outcome: Outcome): void {
-  if (!ended.isFollowed || takeReply(ledger, ended.runId) || ended.options.sequel === undefined) return;
+export function* startSequel(tx: RunTransaction, ended: RunRow, outcome: Outcome): Script<void> {
+  if (!ended.isFollowed || (yield* takeReply(tx, ended.runId)) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
-  const facts = { endedAt: ended.endedAt ?? ledger.now(), isAskerAsleep: isAskerAsleep(ledger, run) };
-  for (const step of ledger.options.planSequel(run, outcome, facts)) deliverStep(ledger, run, step);
+  const facts = { endedAt: ended.endedAt ?? tx.now(), isAskerAsleep: yield* isAskerAsleep(tx, run) };
+  for (const step of tx.options.planSequel(run, outcome, facts)) yield* deliverStep(tx, run, step);
 }
 
-function isAskerAsleep(ledger: RunLedger, { runId, session, options }: Run): boolean {
+function* isAskerAsleep(tx: RunTransaction, { runId, session, options }: Run): Script<boolean> {
   const { sequel } = options;
   if (sequel?.type !== "reply") return false;
-  const asker = ledger.sessionAt(session.userId, { key: sequel.asker.key });
-  return asker !== null && findSleeper(ledger, runId, asker.uid) !== null;
+  const asker = yield* tx.sessionAt(session.userId, { key: sequel.asker.key });
+  return asker !== null && (yield* findSleeper(tx, runId, asker.uid)) !== null;
 }
 
 /** Returns the session's run that is sleeping until this one ends, or that has woken but has not been claimed yet. */
-export function findSleeper(ledger: RunLedger, runId: string, uid: string): string | null {
-  const sleepers = ledger.rows(
+export function* findSleeper(tx: RunTransaction, runId: string, uid: string): Script<string | null> {
+  const sleepers = yield* tx.rows(
     `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
      AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0) ORDER BY seq LIMIT 1`,
     uid,
@@ -35,40 +36,44 @@ export function findSleeper(ledger: RunLedger, runId: string, uid: string): stri
   return sleepers[0]?.runId ?? null;
 }
 
-function deliverStep(ledger: RunLedger, run: Run, { to, request, isBetweenStrangers }: SequelStep): void {
-  const target = findStepTarget(ledger, run.session.userId, to);
+function* deliverStep(
+  tx: RunTransaction,
+  run: Run,
+  { to, request, isBetweenStrangers }: SequelStep,
+): Script<void> {
+  const target = yield* findStepTarget(tx, run.session.userId, to);
   if (target === null) {
-    putLetter(ledger, run, { to, request });
+    yield* putLetter(tx, run, { to, request });
     return;
   }
   const pair = isBetweenStrangers ? { pair: [run.session.uid, target.uid] as const } : {};
-  ledger.accept({ ...request, ...pair, session: target, isDelivery: true });
+  yield* tx.accept({ ...request, ...pair, session: target, isDelivery: true });
 }
 
 /**
  * Returns the session that has the key. If it was a sub-agent that no longer exists, returns the session that spawned
  * it.
  */
-function findStepTarget(
-  ledger: RunLedger,
+function* findStepTarget(
+  tx: RunTransaction,
   userId: string | null,
   { key, parentSessionId }: SequelStep["to"],
-): SessionRef | null {
-  const found = ledger.sessionAt(userId, { key });
+): Script<SessionRef | null> {
+  const found = yield* tx.sessionAt(userId, { key });
   if (found !== null) return found;
   const read = readKey(key);
   const isChild = "form" in read && read.form === "subagent";
   // Looks up by key first, because the parent might have been reset.
-  const parentKey = isChild ? parentKeyOf(ledger, userId, read.spawnId) : null;
-  const parent = parentKey === null ? null : ledger.sessionAt(userId, { key: parentKey });
+  const parentKey = isChild ? yield* parentKeyOf(tx, userId, read.spawnId) : null;
+  const parent = parentKey === null ? null : yield* tx.sessionAt(userId, { key: parentKey });
   if (parent !== null) return parent;
   const sessionId = parentSessionId ?? (isChild ? read.parentSessionId : undefined);
-  return sessionId === undefined ? null : ledger.sessionAt(userId, { sessionId });
+  return sessionId === undefined ? null : yield* tx.sessionAt(userId, { sessionId });
 }
 
-function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string): string | null {
+function* parentKeyOf(tx: RunTransaction, userId: string | null, spawnId: string): Script<string | null> {
   const sql = "SELECT parent_key FROM children WHERE user = ? AND spawn_id = ?";
-  const child = ledger.get(sql, userId ?? "", spawnId);
+  const child = yield* tx.get(sql, userId ?? "", spawnId);
   return child === undefined ? null : String(child.parent_key);
 }
 
@@ -76,7 +81,11 @@ function parentKeyOf(ledger: RunLedger, userId: string | null, spawnId: string):
  * If the target does not exist, the message becomes an outbox row of the run's session, or a dead row if that session
  * is being removed.
  */
-function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
+function* putLetter(
+  tx: RunTransaction,
+  run: Run,
+  { to, request }: Pick<SequelStep, "to" | "request">,
+): Script<void> {
   const { session, runId } = run;
   const content = "content" in request.message ? (request.message.content as Content) : "";
   const letter = {
@@ -86,11 +95,11 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
     text: textOf(content),
     idempotencyKey: request.idempotencyKey ?? `sequel:${runId}`,
   };
-  const isLeaving = session.uid === ledger.leaving;
+  const isLeaving = session.uid === tx.leaving;
   const error = isLeaving
     ? `The session ${to.key} and the sender of this message no longer exist.`
     : undefined;
-  putOutbox(ledger, letter, error);
+  yield* putOutbox(tx, letter, error);
 }
 
 /**
@@ -101,14 +110,14 @@ function putLetter(ledger: RunLedger, run: Run, { to, request }: Pick<SequelStep
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
   const returned = "SELECT run_id, by_run FROM run_replies WHERE state = 'returned'";
-  for (const { run_id, by_run } of ledger.all(returned)) {
+  for (const { run_id, by_run } of await ledger.read((tx) => tx.all(returned))) {
     const runId = String(run_id);
     try {
-      const waiter = ledger.row(String(by_run));
+      const waiter = await ledger.read((tx) => tx.row(String(by_run)));
       if (waiter !== null && !ledger.options.hasStore(waiter.session.userId)) continue;
       const isWritten =
         waiter !== null && (await ledger.options.hasEntry(waiter.session, resultEntryId(runId)));
-      ledger.change("synced", () => settleReply(ledger, runId, isWritten));
+      await ledger.change("synced", (tx) => settleReply(tx, runId, isWritten));
     } catch (error) {
       problems.push(error);
     }
@@ -116,27 +125,27 @@ export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[
   return problems;
 }
 
-function settleReply(ledger: RunLedger, runId: string, isWritten: boolean): void {
+function* settleReply(tx: RunTransaction, runId: string, isWritten: boolean): Script<void> {
   const sql = "UPDATE run_replies SET state = ? WHERE run_id = ? AND state = 'returned'";
-  const isSettledHere = ledger.run(sql, isWritten ? "written" : "late", runId) === 1;
-  const row = isSettledHere && !isWritten ? ledger.row(runId) : null;
-  if (row !== null && row.outcome !== null) startSequel(ledger, row, row.outcome);
+  const isSettledHere = (yield* tx.run(sql, isWritten ? "written" : "late", runId)) === 1;
+  const row = isSettledHere && !isWritten ? yield* tx.row(runId) : null;
+  if (row !== null && row.outcome !== null) yield* startSequel(tx, row, row.outcome);
 }
 
 /** An outcome that other runs receive is synced first. Recovery can rewrite any other outcome. */
-export function endDurability(ledger: RunLedger, runId: string): Durability {
+export function* endDurability(tx: RunTransaction, runId: string): Script<Durability> {
   const isFollowed =
-    ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
-    ledger.get("SELECT 1 FROM runs WHERE merged_into = ? AND followed = 1 LIMIT 1", runId) !== undefined;
-  return isFollowed || hasUnwrittenReply(ledger, runId) ? "synced" : "unsynced";
+    (yield* tx.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId)) !== undefined ||
+    (yield* tx.get("SELECT 1 FROM runs WHERE merged_into = ? AND followed = 1 LIMIT 1", runId)) !== undefined;
+  return isFollowed || (yield* hasUnwrittenReply(tx, runId)) ? "synced" : "unsynced";
 }
 
 /**
  * Registers a waiter. Which of the two receives the reply, the waiter or the sequel, is decided once, in the
  * transaction that ends the run or the wait.
  */
-export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awaiting): void {
-  ledger.run(
+export function* awaitReply(tx: RunTransaction, runId: string, { by, until }: Awaiting): Script<void> {
+  yield* tx.run(
     "INSERT INTO run_replies (run_id, by_run, by_owner, until, state) VALUES (?, ?, ?, ?, 'open')",
     runId,
     "runId" in by ? by.runId : null,
@@ -148,69 +157,69 @@ export function awaitReply(ledger: RunLedger, runId: string, { by, until }: Awai
 /**
  * Whether an ended run's reply goes to a waiter. A waiter that no longer exists or has timed out does not receive it.
  */
-function takeReply(ledger: RunLedger, runId: string): boolean {
-  const wait = ledger.get(
+function* takeReply(tx: RunTransaction, runId: string): Script<boolean> {
+  const wait = yield* tx.get(
     "SELECT by_run, by_owner, until FROM run_replies WHERE run_id = ? AND state = 'open'",
     runId,
   );
   if (wait === undefined) return false;
   const isTaken =
     wait.by_run === null
-      ? ledger.now() <= Number(wait.until) && !ledger.options.isGone(String(wait.by_owner))
-      : isOpen(ledger, String(wait.by_run));
-  settle(ledger, runId, isTaken ? "taken" : "late");
+      ? tx.now() <= Number(wait.until) && !tx.options.isGone(String(wait.by_owner))
+      : yield* isOpen(tx, String(wait.by_run));
+  yield* settle(tx, runId, isTaken ? "taken" : "late");
   return isTaken;
 }
 
 /** Whether a run is open. A waiting run ends its own wait, so `until` does not apply. */
-function isOpen(ledger: RunLedger, runId: string): boolean {
-  return ledger.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId) !== undefined;
+function* isOpen(tx: RunTransaction, runId: string): Script<boolean> {
+  return (yield* tx.get("SELECT 1 FROM runs WHERE run_id = ? AND ended_at IS NULL", runId)) !== undefined;
 }
 
-function settle(ledger: RunLedger, runId: string, state: "taken" | "late"): void {
+function* settle(tx: RunTransaction, runId: string, state: "taken" | "late"): Script<void> {
   const sql = "UPDATE run_replies SET state = ?, settled_at = ? WHERE run_id = ? AND state = 'open'";
-  ledger.run(sql, state, ledger.now(), runId);
+  yield* tx.run(sql, state, tx.now(), runId);
 }
 
 /** Ends all waits that an ended run had registered. */
-export function leaveReplies(ledger: RunLedger, waiter: string): void {
+export function* leaveReplies(tx: RunTransaction, waiter: string): Script<void> {
   const sql = "UPDATE run_replies SET state = 'late', settled_at = ? WHERE by_run = ? AND state = 'open'";
-  ledger.run(sql, ledger.now(), waiter);
+  yield* tx.run(sql, tx.now(), waiter);
 }
 
 /** Records that the run that took the reply has written it to its session. */
-export function confirmReply(ledger: RunLedger, held: HeldRun, runId: string): void {
-  const { runId: waiter } = ledger.heldLine(held);
+export function* confirmReply(tx: RunTransaction, held: HeldRun, runId: string): Script<void> {
+  const { runId: waiter } = yield* tx.heldLine(held);
   const sql = "UPDATE run_replies SET state = 'written' WHERE run_id = ? AND by_run = ? AND state = 'taken'";
-  ledger.run(sql, runId, waiter);
+  yield* tx.run(sql, runId, waiter);
 }
 
 const unwritten = `SELECT run_id FROM runs JOIN run_replies USING (run_id)
   WHERE started_by = ? AND by_run = started_by AND run_replies.state = 'taken'`;
 
 /** Whether a run has taken a reply that it has not written yet. */
-function hasUnwrittenReply(ledger: RunLedger, waiter: string): boolean {
-  return ledger.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
+function* hasUnwrittenReply(tx: RunTransaction, waiter: string): Script<boolean> {
+  return (yield* tx.get(`${unwritten} LIMIT 1`, waiter)) !== undefined;
 }
 
 /**
  * Gives back the replies that a failed run took but did not confirm. `settleReturnedReplies` decides who receives them.
  */
-export function returnReplies(ledger: RunLedger, waiter: string): void {
-  for (const { run_id } of ledger.all(unwritten, waiter))
-    ledger.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
+export function* returnReplies(tx: RunTransaction, waiter: string): Script<void> {
+  for (const { run_id } of yield* tx.all(unwritten, waiter))
+    yield* tx.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
 }
 
 /** Returns `late` if no wait is registered, because the sequel then delivers the reply. */
-export function stopAwaiting(ledger: RunLedger, runId: string): "taken" | "late" {
-  settle(ledger, runId, "late");
-  return readReplyWait(ledger, runId)?.state === "taken" ? "taken" : "late";
+export function* stopAwaiting(tx: RunTransaction, runId: string): Script<"taken" | "late"> {
+  yield* settle(tx, runId, "late");
+  return (yield* readReplyWait(tx, runId))?.state === "taken" ? "taken" : "late";
 }
 
 const waitStates: Readonly<Record<string, ReplyWait["state"]>> = { written: "taken", returned: "taken" };
 
-export function readReplyWait(ledger: RunLedger, runId: string): ReplyWait | null {
-  const row = ledger.get("SELECT state, until FROM run_replies WHERE run_id = ?", runId);
+export function* readReplyWait(tx: RunTransaction, runId: string): Script<ReplyWait | null> {
+  const row = yield* tx.get("SELECT state, until FROM run_replies WHERE run_id = ?", runId);
   if (row === undefined) return null;
   const state = waitStates[String(row.state)] ?? (row.state as ReplyWait["state"]);
   return { state, until: Number(row.until) };

@@ -210,14 +210,11 @@ export class Database {
   }
 
   /** Runs a change without waiting for the disk. A power failure can undo it. */
-  unsynced(act: () => unknown): void {
-    if (this.#db.isTransaction) {
-      act();
-      return;
-    }
+  unsynced<T>(act: () => T): T {
+    if (this.#db.isTransaction) return act();
     this.#db.exec("PRAGMA synchronous = NORMAL");
     try {
-      act();
+      return act();
     } finally {
       this.#db.exec("PRAGMA synchronous = FULL");
     }

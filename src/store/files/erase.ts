@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { parsingSession } from "../../core/parse-session.ts";
+import { runOn } from "../../core/script.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Redaction } from "../contract.ts";
@@ -226,7 +227,9 @@ async function dropBlobs(
   rows: readonly SessionRow[],
   hashes: readonly string[],
 ): Promise<void> {
-  const named = new Set(hashes.filter((sha256) => !catalog.work.attendance.attendant.isBlobInUse(sha256)));
+  const { ledger, attendance } = catalog.work;
+  const isInUse = (sha256: string) => runOn(ledger, attendance.attendant.isBlobInUse(sha256));
+  const named = new Set(hashes.filter((sha256) => !isInUse(sha256)));
   if (named.size === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.indexAll();

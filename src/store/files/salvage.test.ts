@@ -2,6 +2,7 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { valueScript } from "../../core/script.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import type { Recovery } from "./recover.ts";
@@ -13,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-const rules = { schemas: [], settle: () => [] };
+const rules = { schemas: [], settle: () => valueScript([]) };
 
 async function open(options: { salvage?: typeof rules } = {}): Promise<Recovery[]> {
   const found: Recovery[] = [];

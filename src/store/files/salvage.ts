@@ -2,6 +2,8 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import { dirname } from "node:path";
 import type { SQLInputValue } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
+import type { Script, Statement, StatementResult } from "../../core/script.ts";
+import { runScript } from "../../core/script.ts";
 import { DatabaseSync, databaseEndings, integrityProblem, isBusy, isDamage } from "./database.ts";
 
 /** How the owners of tables in `work.db` handle salvaged data. */
@@ -9,7 +11,7 @@ export interface SalvageRules {
   /** Schema versions to use if the version facts are lost. */
   readonly schemas: readonly SchemaVersion[];
   /** Deletes rows that depend on lost rows, and returns the number of deleted rows per table. */
-  settle(tables: SalvagedTables): readonly LostRows[];
+  settle(tables: readonly string[]): Script<readonly LostRows[]>;
 }
 
 /** The newest version of a schema, the fact that stores it, and one of its tables. */
@@ -17,14 +19,6 @@ export interface SchemaVersion {
   readonly fact: string;
   readonly table: string;
   readonly version: number;
-}
-
-/** The new database before it replaces the damaged one. */
-interface SalvagedTables {
-  has(table: string): boolean;
-  get(text: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
-  all(text: string, ...values: SQLInputValue[]): Record<string, unknown>[];
-  run(text: string, ...values: SQLInputValue[]): number;
 }
 
 export interface LostRows {
@@ -126,7 +120,7 @@ function copyReadable(
     const tables = schema.filter(({ type }) => type === "table").map(({ name }) => name);
     const counted = tables.map((table) => ({ table, ...copyTable(old, fresh, table) }));
     keepVersions(fresh, tables, rules);
-    const settled = rules.settle(tablesOf(fresh, tables));
+    const settled = runScript(rules.settle(tables), (statement) => executeOn(fresh, statement));
     fresh.exec("COMMIT");
     const saved = counted.reduce((sum, each) => sum + each.saved, 0);
     const lost = counted.filter(({ rows }) => rows !== 0).map(({ table, rows }) => ({ table, rows }));
@@ -333,13 +327,10 @@ function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas 
   fresh.exec("DELETE FROM facts WHERE name = 'index'");
 }
 
-function tablesOf(fresh: DatabaseSync, tables: readonly string[]): SalvagedTables {
-  return {
-    has: (table) => tables.includes(table),
-    get: (text, ...values) => fresh.prepare(text).get(...values),
-    all: (text, ...values) => fresh.prepare(text).all(...values),
-    run: (text, ...values) => Number(fresh.prepare(text).run(...values).changes),
-  };
+function executeOn(database: DatabaseSync, { text, values, wants }: Statement): StatementResult {
+  const prepared = database.prepare(text);
+  if (wants === "changes") return Number(prepared.run(...values).changes);
+  return wants === "row" ? prepared.get(...values) : prepared.all(...values);
 }
 
 function syncPath(path: string): void {

@@ -4,7 +4,10 @@ import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
+import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { Script } from "../../core/script.ts";
+import { runOn } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import { Slices } from "../../core/slices.ts";
@@ -14,7 +17,6 @@ import type { ChangeFeed } from "../change-feed.ts";
 import type {
   Appended,
   AppendItem,
-  AppendOptions,
   EntryPage,
   EntryRange,
   MetaPatch,
@@ -38,6 +40,8 @@ import {
 } from "../rules.ts";
 import { applyPatch, changedIn, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
 import { copyTree } from "../session-trees.ts";
+import type { FencedAppend, FenceOption } from "../work.ts";
+import { fenceOn } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
 import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
@@ -88,7 +92,7 @@ export class FileSessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => AfterCommit,
+    act: (session: SessionRef) => Script<AfterCommit>,
   ): Promise<SessionRecord> {
     const row = await this.#rowFor(scope, init, "pending");
     const { work, settings } = this.#catalog;
@@ -164,10 +168,10 @@ export class FileSessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
-    options: AppendOptions = {},
+    options: FencedAppend = {},
   ): Promise<Appended> {
     const row = this.#catalog.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
-    const fence = options.fence === undefined ? {} : { fence: options.fence };
+    const fence = fenceOn(this.#catalog.work, options);
     const { expectedLeafId, parentId } = options;
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalog.marking(row), ...fence, needs };
@@ -190,17 +194,19 @@ export class FileSessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     targetId: string | null,
-    options: Pick<AppendOptions, "fence"> = {},
+    options: FenceOption = {},
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     const needs = targetId === null ? [] : [targetId];
     return this.#catalog.using(row, async (file) => {
-      const writing = { ...this.#catalog.marking(row), ...options, needs };
+      const { work } = this.#catalog;
+      const writing = { ...this.#catalog.marking(row), ...fenceOn(work, options), needs };
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // A caller with a fence is the session's own run.
-        if (options.fence === undefined) this.#catalog.work.attendance.attendant.branch(sessionRefOf(row));
+        if (options.fence === undefined)
+          runOn(work.ledger, work.attendance.attendant.branch(sessionRefOf(row)));
         return tree.planBranch(targetId);
       }, writing);
       this.#appended(row, file, plan);
@@ -245,7 +251,7 @@ export class FileSessions implements SessionStore {
   async reset(
     scope: Scope,
     sessionId: string,
-    { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
+    { fence, ...options }: { sessionId?: string } & FenceOption = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalog;
@@ -264,7 +270,7 @@ export class FileSessions implements SessionStore {
           decided = begun;
           return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
         },
-        { ...this.#catalog.marking(row), ...(fence === undefined ? {} : { fence }) },
+        { ...this.#catalog.marking(row), ...fenceOn(work, present({ fence })) },
       );
       await writing.then(
         () => work.clearTodo(row.uid),

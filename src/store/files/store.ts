@@ -7,12 +7,13 @@ import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
+import { valueScript } from "../../core/script.ts";
 import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../change-feed.ts";
-import type { Scope, Store } from "../contract.ts";
+import type { Scope } from "../contract.ts";
 import { isOfExternalStore } from "../external-changes.ts";
 import { checkScope, withScopeChecks } from "../rules.ts";
-import type { StoreWork } from "../work.ts";
+import type { StoreWork, WorkingStore } from "../work.ts";
 import { adoptAll, adoptBySessionId } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import type { Disk } from "./disk.ts";
@@ -46,10 +47,9 @@ import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /** A store in a folder. */
-export interface FilesStore extends Store {
+export interface FilesStore extends WorkingStore {
   readonly root: string;
   readonly upkeep: FilesUpkeep;
-  readonly work: StoreWork;
 }
 
 export interface FilesStoreOptions {
@@ -213,14 +213,14 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     attend: (attendant) => {
       work.attendance.attendant = attendant;
     },
-    find: work.findRef,
+    find: (userId, by) => valueScript(work.findRef(userId, by)),
     locate: work.locate,
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);
     },
     watch: (listener) => watch.subscribe("all users", listener),
-    users: () => work.users(),
+    users: async () => work.users(),
     erase: () => eraseRemoved(work),
     settle: async () => undefined,
   };

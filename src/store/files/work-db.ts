@@ -2,6 +2,8 @@ import type { SessionHeader } from "../../core/entries.ts";
 import { newHeader } from "../../core/entries.ts";
 import { retryAdvice, SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
+import type { Script } from "../../core/script.ts";
+import { runOn, valueScript } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import type { AfterCommit, RemovedEntries, WorkAttendant } from "../../runs/contract.ts";
@@ -148,14 +150,14 @@ export class WorkDb {
   }
 
   /**
-   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. `act` runs in the
+   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. The script of `act` runs in the
    * same transaction and returns a function to call after the commit.
    */
-  claim(row: SessionRow, act: () => AfterCommit = () => doNothing): AfterCommit {
+  claim(row: SessionRow, act: () => Script<AfterCommit> = () => valueScript(doNothing)): AfterCommit {
     let emit = doNothing;
     this.#claiming([row.uid], () => {
       this.#insert(row);
-      emit = act();
+      emit = this.#run(act());
     });
     return emit;
   }
@@ -167,7 +169,8 @@ export class WorkDb {
     let emit = doNothing;
     this.#claiming([uid, fresh.uid], () => {
       const old = this.byUid(uid);
-      if (old !== null) emit = this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner);
+      if (old !== null)
+        emit = this.#run(this.#attendant.reset(sessionRefOf(old), sessionRefOf(fresh), isOwner));
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
         this.ledger.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
@@ -188,7 +191,9 @@ export class WorkDb {
     let emit = doNothing;
     this.exclusively(() => {
       const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
-      emit = this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent));
+      emit = this.#run(
+        this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent)),
+      );
       this.move(row.uid, "live", "trashed", time);
     });
     emit();
@@ -298,7 +303,7 @@ export class WorkDb {
     this.#claiming(uids, () => {
       for (const uid of uids) this.ledger.run("DELETE FROM sessions WHERE uid = ?", uid);
       const isUserGone = userId !== undefined && this.ofUser(userId).length === 0;
-      this.#attendant.purge(uids, isUserGone ? userId : undefined);
+      this.#run(this.#attendant.purge(uids, isUserGone ? userId : undefined));
       const { what, name, at } = tombstone;
       this.ledger.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
       this.requestErase();
@@ -308,7 +313,7 @@ export class WorkDb {
   /** Removes redacted text from run state and from display names derived from it. */
   redact(userId: string | null, removed: RemovedEntries): void {
     this.#claiming([], () => {
-      this.#attendant.redact(removed);
+      this.#run(this.#attendant.redact(removed));
       for (const { uid, first } of this.ofUser(userId)) {
         const meta = withoutDisplayName(first.meta, removed.texts);
         if (meta === null) continue;
@@ -392,10 +397,13 @@ export class WorkDb {
   }
 
   /** Returns the session that currently has a key or session ID. */
-  readonly findRef: StoreWork["find"] = (userId, by) => {
+  findRef(
+    userId: string | null,
+    by: { readonly key: string } | { readonly sessionId: string },
+  ): SessionRef | null {
     const row = "key" in by ? this.byKey(userId, by.key) : this.visibleById(userId, by.sessionId);
     return row === null ? null : sessionRefOf(row);
-  };
+  }
 
   readonly locate: StoreWork["locate"] = async (userId, key) => this.findRef(userId, { key });
 
@@ -508,6 +516,11 @@ export class WorkDb {
 
   close(): void {
     this.ledger.close();
+  }
+
+  /** Runs a script in the current transaction. */
+  #run<T>(script: Script<T>): T {
+    return runOn(this.ledger, script);
   }
 
   get #attendant(): WorkAttendant {

@@ -8,7 +8,9 @@ import { kindOf, parseKey } from "../../core/keys.ts";
 import { parseSessionId } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
+import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { Script } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import { atOnce } from "../../core/slices.ts";
@@ -55,6 +57,7 @@ import {
 import { checkRemovedAt, checkUpdatedAt, checkVersion, keyInScope, noSuchSession } from "../rules.ts";
 import { applyPatch, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
 import { blobsOf, copyTree } from "../session-trees.ts";
+import type { FencedAppend, FenceOption } from "../work.ts";
 import type { MemorySession, SessionTable } from "./session-table.ts";
 import { trashedOf } from "./session-table.ts";
 
@@ -67,10 +70,13 @@ export type ShareBlob = (
 
 /** Changes a session and its runs together. */
 export interface Together {
-  together<T>(act: (attendant: WorkAttendant) => T): T;
+  together<T>(act: (attendant: WorkAttendant) => Script<T>): T;
   readonly attendant: WorkAttendant;
   /** Runs `act` in a ledger transaction. Creates the ledger if it does not exist. */
-  inLedger<T>(act: () => T): T;
+  /** Runs a script in a transaction. */
+  inLedger<T>(script: () => Script<T>): T;
+  /** Converts a fence to the function in the store contract. */
+  fence(options: FenceOption): Pick<AppendOptions, "fence">;
 }
 
 /** Sessions and entries in memory. No method awaits while it changes a session, so no caller sees a partial change. */
@@ -109,17 +115,17 @@ export class MemorySessions implements SessionStore {
   async createWith(
     scope: Scope,
     init: SessionInit,
-    act: (session: SessionRef) => AfterCommit,
+    act: (session: SessionRef) => Script<AfterCommit>,
   ): Promise<SessionRecord> {
-    const { record, emit } = this.#work.inLedger(() => {
-      const session = this.#put(scope, init, () => this.#emptyTree(init));
-      try {
-        return { record: session.record, emit: act(sessionRefOf(session.record)) };
-      } catch (error) {
-        this.#table.delete(session);
-        throw error;
-      }
-    });
+    const session = this.#put(scope, init, () => this.#emptyTree(init));
+    const { record } = session;
+    let emit: AfterCommit;
+    try {
+      emit = this.#work.inLedger(() => act(sessionRefOf(record)));
+    } catch (error) {
+      this.#table.delete(session);
+      throw error;
+    }
     this.#feed.publish({ type: "created", session: record });
     emit();
     return record;
@@ -175,24 +181,28 @@ export class MemorySessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
-    options: AppendOptions = {},
+    options: FencedAppend = {},
   ): Promise<Appended> {
     const session = this.#table.require(scope, sessionId);
-    if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    this.#checkFence(sessionId, options);
     const { tree } = session;
     const plan = tree.plan(items, options.expectedLeafId, options.parentId);
     this.#commit(session, plan);
     return { entries: plan.entries, leafId: tree.leafId };
   }
 
+  #checkFence(sessionId: string, options: FenceOption): void {
+    if (this.#work.fence(options).fence?.() === false) throw new SkeinError("fenced", { sessionId });
+  }
+
   async branch(
     scope: Scope,
     sessionId: string,
     targetId: string | null,
-    options: Pick<AppendOptions, "fence"> = {},
+    options: FenceOption = {},
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
-    if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    this.#checkFence(sessionId, options);
     // A caller with a fence is the session's own run.
     if (options.fence === undefined)
       this.#work.together((attendant) => attendant.branch(sessionRefOf(session.record)));
@@ -297,10 +307,10 @@ export class MemorySessions implements SessionStore {
   async reset(
     scope: Scope,
     sessionId: string,
-    { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
+    { fence, ...options }: { sessionId?: string } & FenceOption = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const session = this.#table.require(scope, sessionId);
-    if (fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    this.#checkFence(sessionId, present({ fence }));
     const { record } = session;
     const { changes, fresh } = planReset(record, options);
     const { userId, agentId, key } = record;

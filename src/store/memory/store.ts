@@ -1,11 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import type { Script } from "../../core/script.ts";
+import { runOn, runScript, valueScript } from "../../core/script.ts";
 import { Slices } from "../../core/slices.ts";
 import type { WorkAttendant } from "../../runs/contract.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import type {
+  AppendOptions,
   BlobStore,
   Json,
   Scope,
@@ -13,7 +17,6 @@ import type {
   SearchQuery,
   SearchStore,
   StateStore,
-  Store,
 } from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
 import { hitLimit, reachFilter, userScope } from "../list-query.ts";
@@ -28,15 +31,15 @@ import {
 } from "../rules.ts";
 import type { SearchTerm } from "../search-text.ts";
 import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
-import type { StoreWork } from "../work.ts";
-import { Attendance } from "../work.ts";
+import type { FenceOption, StoreWork, WorkingStore } from "../work.ts";
+import { Attendance, fenceOn } from "../work.ts";
 import type { MemorySession } from "./session-table.ts";
 import { hasId, SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. Other stores are tested against it as the reference. */
-export interface MemoryStore extends Store {
+export interface MemoryStore extends WorkingStore {
   readonly work: StoreWork;
 }
 
@@ -76,14 +79,14 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     attend: (attendant) => {
       work.attendant = attendant;
     },
-    find: (userId, by) => sessions.refAt(userId, by),
+    find: (userId, by) => valueScript(sessions.refAt(userId, by)),
     locate: async (userId, key) => sessions.refAt(userId, { key }),
     create: async (scope, init, act) => {
       checkScope(scope);
       return sessions.createWith(scope, init, act);
     },
     watch: (listener) => watch.subscribe("all users", listener),
-    users: () => table.users(),
+    users: async () => table.users(),
     erase: () => undefined,
     settle: async () => undefined,
   };
@@ -104,18 +107,27 @@ class MemoryWork extends Attendance implements Together {
     return this.#ledger;
   }
 
-  together<T>(act: (attendant: WorkAttendant) => T): T {
-    return this.#ledger === null ? act(this.attendant) : this.#ledger.exclusively(() => act(this.attendant));
+  together<T>(act: (attendant: WorkAttendant) => Script<T>): T {
+    const script = () => act(this.attendant);
+    return this.#ledger === null ? runScript(script(), refuseStatement) : this.inLedger(script);
   }
 
-  inLedger<T>(act: () => T): T {
-    return this.ledger.exclusively(act);
+  inLedger<T>(script: () => Script<T>): T {
+    return this.ledger.exclusively(() => runOn(this.ledger, script()));
+  }
+
+  fence(options: FenceOption): Pick<AppendOptions, "fence"> {
+    return fenceOn(this, options);
   }
 
   close(): void {
     this.#ledger?.close();
     this.#ledger = null;
   }
+}
+
+function refuseStatement(): never {
+  throw new SkeinError("internal", { problem: "a store without runs was asked for a run" });
 }
 
 type StateValues = Map<string, Map<string, { text: string; version: number }>>;

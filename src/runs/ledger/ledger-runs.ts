@@ -1,3 +1,6 @@
+import type { Durability, Script } from "../../core/script.ts";
+import { valueScript } from "../../core/script.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { planSequel } from "../plan-sequel.ts";
@@ -23,10 +26,9 @@ import {
   savePartial,
   sleepRun,
 } from "./hold-run.ts";
-import { EmbeddedOutbox } from "./outbox.ts";
+import { RunOutbox } from "./outbox.ts";
 import {
   countRunsByUser,
-  getRun,
   listOpenUsers,
   listPending,
   listRuns,
@@ -36,15 +38,14 @@ import {
 } from "./query-runs.ts";
 import { requeueHeld, sweepAll } from "./recover-runs.ts";
 import { RunAttendant } from "./run-attendant.ts";
-import type { Durability, RunLedgerOptions } from "./run-ledger.ts";
-import { RunLedger } from "./run-ledger.ts";
-import { migrateRuns } from "./schema.ts";
+import type { RunLedgerOptions } from "./run-ledger.ts";
+import { getRun, RunLedger, RunTransaction } from "./run-ledger.ts";
 import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
-type RequiredOption = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
+type RequiredOption = "engine" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 
 /** The required options connect the ledger to the store. */
-export type EmbeddedRunsOptions = Pick<RunLedgerOptions, RequiredOption> &
+export type LedgerRunsOptions = Pick<RunLedgerOptions, RequiredOption> &
   Partial<Omit<RunLedgerOptions, RequiredOption>>;
 
 const defaults = {
@@ -60,45 +61,45 @@ const defaults = {
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
   planSequel,
-  sessionAt: () => null,
+  acceptInput,
+  sessionAt: () => valueScript(null),
   hasEntry: async () => false,
   wakeWorker: () => undefined,
   removeAttachments: async () => undefined,
 };
 
 /**
- * Stores runs in a folder's database or in memory. All processes that have the database open share the runs. Each
- * method calls a function from this folder in a transaction with the durability given here.
+ * Stores runs in a database that all processes share. Each method calls a function from this folder in a transaction
+ * with the durability given here.
  */
-export class EmbeddedRuns implements RunStore {
-  readonly outbox: EmbeddedOutbox;
+export class LedgerRuns implements RunStore {
+  readonly outbox: RunOutbox;
   /** Callbacks for a store that resets, removes or purges a session. */
   readonly attendant: RunAttendant;
   readonly #ledger: RunLedger;
   readonly #inbox: Inbox;
-  #dataVersion: number;
 
-  readonly get = this.#call(getRun);
-  readonly list = this.#call(listRuns);
-  readonly countByUser = this.#call(countRunsByUser);
-  readonly pending = this.#call(listPending);
-  readonly work = this.#call(readSessionWork);
-  readonly unsettledWork = this.#call(readUnsettledWork);
-  readonly waits = this.#call(explainWait);
-  readonly waitsOf = this.#call(explainWaits);
-  readonly turnInputs = this.#call(listTurnInputs);
-  readonly lanes = this.#call(countLanes);
-  readonly children = this.#call(listChildren);
-  readonly childrenToTidy = this.#call(findChildrenToTidy);
-  readonly threadKey = this.#call(findThreadKey);
-  readonly replyWait = this.#call(readReplyWait);
-  readonly steerable = this.#call(listSteerable);
-  readonly stopRequests = this.#call(listStopRequests);
-  readonly partial = this.#call(readPartial);
-  readonly approval = this.#call(findApproval);
-  readonly approvals = this.#call(listApprovals);
-  readonly budget = this.#call(readBudget);
-  readonly checkBudget = this.#call(checkBudget);
+  readonly get = this.#read(getRun);
+  readonly list = this.#read(listRuns);
+  readonly countByUser = this.#read(countRunsByUser);
+  readonly pending = this.#read(listPending);
+  readonly work = this.#read(readSessionWork);
+  readonly unsettledWork = this.#read(readUnsettledWork);
+  readonly waits = this.#read(explainWait);
+  readonly waitsOf = this.#read(explainWaits);
+  readonly turnInputs = this.#read(listTurnInputs);
+  readonly lanes = this.#read(countLanes);
+  readonly children = this.#read(listChildren);
+  readonly childrenToTidy = this.#read(findChildrenToTidy);
+  readonly threadKey = this.#read(findThreadKey);
+  readonly replyWait = this.#read(readReplyWait);
+  readonly steerable = this.#read(listSteerable);
+  readonly stopRequests = this.#read(listStopRequests);
+  readonly partial = this.#read(readPartial);
+  readonly approval = this.#read(findApproval);
+  readonly approvals = this.#read(listApprovals);
+  readonly budget = this.#read(readBudget);
+  readonly checkBudget = this.#read(checkBudget);
 
   readonly bindThread = this.#change("synced", bindThread);
   /**
@@ -120,34 +121,42 @@ export class EmbeddedRuns implements RunStore {
   readonly resume = this.#change("unsynced", resumeRun);
   readonly savePartial = this.#change("unsynced", savePartial);
 
-  readonly isHeld = this.#bind(isHeld);
-  readonly openUsers = this.#bind(listOpenUsers);
+  readonly openUsers = this.#read(listOpenUsers);
 
   // These methods open their own transactions.
-  readonly openLoopTurn = this.#bind(openLoopTurn);
   readonly endLoopTurns = this.#bind(endLoopTurns);
-  readonly claim = this.#call(claimNext);
-  readonly end = this.#call(endHeldRun);
-  readonly release = this.#call(requeueHeld);
-  readonly charge = this.#call(chargeRun);
-  readonly sweep = this.#call(sweepAll);
+  readonly claim = this.#bind(claimNext);
+  readonly end = this.#bind(endHeldRun);
+  readonly release = this.#bind(requeueHeld);
+  readonly charge = this.#bind(chargeRun);
+  readonly sweep = this.#bind(sweepAll);
 
-  constructor(options: EmbeddedRunsOptions) {
-    migrateRuns(options.ledger);
-    this.#ledger = new RunLedger({ ...defaults, ...options }, acceptInput);
+  constructor(options: LedgerRunsOptions) {
+    this.#ledger = new RunLedger({ ...defaults, ...options });
     this.#inbox = new Inbox(this.#ledger);
-    this.outbox = new EmbeddedOutbox(this.#ledger);
+    this.outbox = new RunOutbox(this.#ledger);
     this.attendant = new RunAttendant(this.#ledger);
-    this.#dataVersion = this.version();
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#adopt(await this.#inbox.accept(request));
+    const accepted = await this.#inbox.accept(request);
+    this.adoptRequest(accepted.run);
+    return accepted;
   }
 
-  acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly afterCommit: AfterCommit } {
-    const { result, emit } = this.#ledger.collectEvents(() => acceptInput(this.#ledger, request));
-    return { accepted: this.#adopt(result), afterCommit: emit };
+  *acceptWithin(
+    request: AcceptRequest,
+  ): Script<{ readonly accepted: Accepted; readonly afterCommit: AfterCommit }> {
+    let accepted: Accepted | null = null;
+    const emit = yield* this.#ledger.join(function* (tx) {
+      accepted = yield* acceptInput(tx, request);
+    });
+    const made = accepted as unknown as Accepted;
+    const afterCommit = () => {
+      emit();
+      this.adoptRequest(made.run);
+    };
+    return { accepted: made, afterCommit };
   }
 
   adoptRequest({ root }: Pick<Run, "root">): void {
@@ -157,21 +166,31 @@ export class EmbeddedRuns implements RunStore {
     options.wakeWorker(); // An existing run is not reported as queued again.
   }
 
-  #adopt(accepted: Accepted): Accepted {
-    this.adoptRequest(accepted.run);
-    return accepted;
-  }
-
   /** The requests for which this process has accepted or claimed a run. */
   ownRequests(): readonly string[] {
     return [...this.#ledger.ownRoots];
+  }
+
+  /** Runs a script that only reads. */
+  read<T>(script: () => Script<T>): Promise<T> {
+    return this.#ledger.read(script);
+  }
+
+  isHeld(held: HeldRun): Promise<boolean> {
+    return this.#ledger.read(() => isHeld(held));
+  }
+
+  *openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean> {
+    const isNew = yield* openLoopTurn(new RunTransaction(this.#ledger), session, owner);
+    this.#ledger.ownLoopTurns.add(session.uid);
+    return isNew;
   }
 
   async sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for"> {
-    return this.#ledger.change("synced", () => sleepRun(this.#ledger, held, sleep));
+    return this.#ledger.change("synced", (tx) => sleepRun(tx, held, sleep));
   }
 
   async lose(held: HeldRun): Promise<void> {
@@ -179,33 +198,27 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async abort(runId: string, reason?: string): Promise<RunState | null> {
-    const state = this.#ledger.change("synced", () => abortRun(this.#ledger, runId, reason));
+    const state = await this.#ledger.change("synced", (tx) => abortRun(tx, runId, reason));
     this.#ledger.options.wakeWorker();
     return state;
   }
 
-  changedByOthers(): boolean {
-    const version = this.version();
-    const isChanged = version !== this.#dataVersion;
-    this.#dataVersion = version;
-    return isChanged || isBatchDue(this.#ledger);
+  async changedByOthers(): Promise<boolean> {
+    return this.#ledger.options.engine.changedByOthers() || (await this.#ledger.read(isBatchDue));
   }
 
-  /** A value that changes when another process writes. */
-  version(): number {
-    return Number(this.#ledger.get("PRAGMA data_version")?.data_version);
+  #bind<A extends unknown[], R>(act: (ledger: RunLedger, ...args: A) => R) {
+    return (...args: A): R => act(this.#ledger, ...args);
   }
 
-  #bind<A extends unknown[], R>(script: (ledger: RunLedger, ...args: A) => R) {
-    return (...args: A): R => script(this.#ledger, ...args);
+  #read<A extends unknown[], R>(script: (tx: RunTransaction, ...args: A) => Script<R>) {
+    return (...args: A): Promise<R> => this.#ledger.read((tx) => script(tx, ...args));
   }
 
-  #call<A extends unknown[], R>(script: (ledger: RunLedger, ...args: A) => R | Promise<R>) {
-    return async (...args: A): Promise<R> => script(this.#ledger, ...args);
-  }
-
-  #change<A extends unknown[], R>(durability: Durability, script: (ledger: RunLedger, ...args: A) => R) {
-    return async (...args: A): Promise<R> =>
-      this.#ledger.change(durability, () => script(this.#ledger, ...args));
+  #change<A extends unknown[], R>(
+    durability: Durability,
+    script: (tx: RunTransaction, ...args: A) => Script<R>,
+  ) {
+    return (...args: A): Promise<R> => this.#ledger.change(durability, (tx) => script(tx, ...args));
   }
 }

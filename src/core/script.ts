@@ -1,0 +1,95 @@
+/** A value that a statement takes or returns. */
+export type SqlValue = string | number | null;
+
+/** A row of a result, by column name. */
+export type SqlRow = Record<string, unknown>;
+
+/** A statement that a script asks its database to execute, with `?` for each value. */
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+  /** `changes` is the number of rows that the statement changed. */
+  readonly wants: "row" | "rows" | "changes";
+}
+
+/** What a database returns for a statement. */
+export type StatementResult = SqlRow | undefined | readonly SqlRow[] | number;
+
+/**
+ * The steps of a transaction. A script yields its statements, so that the same steps run on a database that answers at
+ * once and on one that answers over the network. It must not have side effects, because a transaction can be repeated.
+ */
+export type Script<T> = Generator<Statement, T, StatementResult>;
+
+export function* queryRow(text: string, ...values: SqlValue[]): Script<SqlRow | undefined> {
+  return (yield { text, values, wants: "row" }) as SqlRow | undefined;
+}
+
+export function* queryRows(text: string, ...values: SqlValue[]): Script<SqlRow[]> {
+  return (yield { text, values, wants: "rows" }) as SqlRow[];
+}
+
+/** Returns the number of changed rows. */
+export function* changeRows(text: string, ...values: SqlValue[]): Script<number> {
+  return Number(yield { text, values, wants: "changes" });
+}
+
+/** A script without statements. */
+// biome-ignore lint/correctness/useYield: It has the type of a script, but its result is known.
+export function* valueScript<T>(value: T): Script<T> {
+  return value;
+}
+
+/**
+ * `synced` changes are on disk before another process or a caller can see them. `unsynced` changes survive a process
+ * crash, but a power failure can undo them.
+ */
+export type Durability = "synced" | "unsynced";
+
+/** A script chooses by the state of the database just before the transaction. */
+export type DurabilityChoice = Durability | (() => Script<Durability>);
+
+/** A database that answers at once. */
+export interface SqlDatabase {
+  /** Prepares each SQL statement once. */
+  sql(text: string): {
+    all(...values: SqlValue[]): SqlRow[];
+    get(...values: SqlValue[]): SqlRow | undefined;
+  };
+  run(text: string, ...values: SqlValue[]): { readonly changes: number | bigint };
+  /** Runs a transaction that excludes all other processes. Nested calls join the outer transaction. */
+  exclusively<T>(act: () => T): T;
+  /** Commits without waiting for the disk. The change survives a process crash, but can be lost in a power failure. */
+  unsynced<T>(act: () => T): T;
+}
+
+/** Runs a script in the current transaction, or outside of any if there is none. */
+export function runOn<T>(database: SqlDatabase, script: Script<T>): T {
+  return runScript(script, ({ text, values, wants }) => {
+    if (wants === "changes") return Number(database.run(text, ...values).changes);
+    return wants === "row" ? database.sql(text).get(...values) : database.sql(text).all(...values);
+  });
+}
+
+/** Runs a script in a transaction of its own, or as part of the current one. */
+export function changeOn<T>(database: SqlDatabase, durability: DurabilityChoice, script: Script<T>): T {
+  const chosen = typeof durability === "string" ? durability : runOn(database, durability());
+  const act = () => database.exclusively(() => runOn(database, script));
+  return chosen === "synced" ? act() : database.unsynced(act);
+}
+
+/** Runs a script whose statements are executed at once. */
+export function runScript<T>(script: Script<T>, execute: (statement: Statement) => StatementResult): T {
+  let step = script.next();
+  while (step.done !== true) {
+    let result: StatementResult;
+    try {
+      result = execute(step.value);
+    } catch (error) {
+      step = script.throw(error);
+      continue;
+    }
+    step = script.next(result);
+  }
+  return step.value;
+}

@@ -1,0 +1,52 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { DurabilityChoice, Script } from "../../core/script.ts";
+import { changeOn, runOn } from "../../core/script.ts";
+import type { Ledger } from "../contract.ts";
+import type { LedgerEngine } from "./run-ledger.ts";
+import { migrateRuns } from "./schema.ts";
+
+/** Runs the ledger's scripts on SQLite. A transaction excludes all other processes and never yields to other code. */
+export class SqliteEngine implements LedgerEngine {
+  readonly #ledger: Ledger;
+  #version: number;
+
+  constructor(ledger: Ledger) {
+    migrateRuns(ledger);
+    this.#ledger = ledger;
+    this.#version = this.#readVersion();
+  }
+
+  async read<T>(script: () => Script<T>): Promise<T> {
+    return runOn(this.#ledger, script());
+  }
+
+  async change<T>(durability: DurabilityChoice, script: () => Script<T>): Promise<T> {
+    return changeOn(this.#ledger, durability, script());
+  }
+
+  async changeEach<T>(scripts: readonly (() => Script<T>)[]): Promise<readonly PromiseSettledResult<T>[]> {
+    return this.#ledger.exclusively(() => scripts.map((script) => this.#settle(script)));
+  }
+
+  changedByOthers(): boolean {
+    const before = this.#version;
+    this.#version = this.#readVersion();
+    return this.#version !== before;
+  }
+
+  /** A rejected script rolls back only itself. Any other error rolls back the whole transaction. */
+  #settle<T>(script: () => Script<T>): PromiseSettledResult<T> {
+    try {
+      const value = changeOn(this.#ledger, "synced", script());
+      return { status: "fulfilled", value };
+    } catch (reason) {
+      if (!(reason instanceof SkeinError)) throw reason;
+      return { status: "rejected", reason };
+    }
+  }
+
+  /** A value that changes when another process writes. */
+  #readVersion(): number {
+    return Number(this.#ledger.sql("PRAGMA data_version").get()?.data_version);
+  }
+}
