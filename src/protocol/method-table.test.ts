@@ -9,7 +9,7 @@ import { findMethod, methodNames, methodsFor, methodTable } from "./method-table
 const rows = methodNames.map((name): [string, Method] => [name, methodTable[name]]);
 
 /** Objects that other programs write, and the arguments and results of tools, can have additional fields. */
-const openResults = [/messages\[\]$/, /entries\[\]$/, /tools\[\]$/, /arguments$/];
+const openResults = [/messages\[\]$/, /provenance$/, /entries\[\]$/, /tools\[\]$/, /arguments$/];
 
 describe("the method table", () => {
   test.each(rows)("the params of %s are closed, and everything in them has a limit", (_, { params }) => {
