@@ -114,7 +114,8 @@ interface FoundOllama {
 }
 
 const usualPort = "11434";
-const timeoutMs = 500;
+/** Most machines have no Ollama. If its address is given, there probably is one, which might be slow to start. */
+const timeoutMs = { usual: 500, given: 10_000 };
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
@@ -122,7 +123,8 @@ const mostModels = 100;
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
-  const text = await fetchText(`${base}/api/tags`);
+  const isGiven = host !== undefined && host.trim() !== "";
+  const text = await fetchText(`${base}/api/tags`, isGiven ? timeoutMs.given : timeoutMs.usual);
   const models = text === null ? null : modelNames(text);
   return models === null ? null : { baseUrl: `${base}/v1`, models };
 }
@@ -155,9 +157,9 @@ function modelNames(text: string): readonly string[] | null {
 }
 
 /** Returns the body of a successful response, or `null` if it is too large or does not arrive in time. */
-async function fetchText(url: string): Promise<string | null> {
+async function fetchText(url: string, waitMs: number): Promise<string | null> {
   try {
-    const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
+    const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(waitMs) });
     const bytes = await gatherStream(response.body, mostBytes);
     return response.ok && bytes !== null ? bytes.toString("utf8") : null;
   } catch {
