@@ -58,13 +58,13 @@ export function decodeKey(encoded: string): string {
   }
 }
 
-/** Returns the URL of a session's view. */
+/** Returns the URL of a session's view. Half of a surrogate pair, which a URL cannot contain, is replaced. */
 export function sessionPath(
   { key, userId }: SessionPlace,
   view: "" | "tree" | "context" | "family" = "",
   query: Query = {},
 ): string {
-  const page = `/s/${encodeURIComponent(key)}${view === "" ? "" : `/${view}`}`;
+  const page = `/s/${encodeURIComponent(key.toWellFormed())}${view === "" ? "" : `/${view}`}`;
   return withQuery(page, { user: userId, ...query });
 }
 

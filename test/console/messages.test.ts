@@ -101,6 +101,17 @@ const sessions = {
   ],
   marked: [user("# Plan\n\n**Weave** the `warp`"), answer("It is in [the plan](https://a.example).")],
   toolResults: sessionResults.flatMap(([tool, value]) => result(JSON.stringify(value), {}, tool)),
+  strangeResults: [
+    ...result(
+      '{"childSessionKey":"subagent:1","outcome":{"toString":null,"valueOf":null}}',
+      {},
+      "sessions_spawn",
+    ),
+    ...result('{"childSessionKey":"subagent:2","outcome":"__proto__"}', {}, "sessions_spawn"),
+    ...result('{"sessionKey":"agent:main:\\ud800","status":"constructor"}', {}, "sessions_send"),
+    user("from nowhere", { kind: "inter_session", sourceSessionKey: "agent:main:\ud800" }),
+    answer("Still here."),
+  ],
   longCall: result("It ran.", { script: `first${"y".repeat(900_000)}last` }),
   senders: [
     user("from the person"),
@@ -260,6 +271,15 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await transcript(page).getByText("childSessionKey").waitFor();
     await links.last().click();
     await rowWith(page, "It is in the plan.").waitFor();
+  });
+
+  test("shows results of session tools and senders that no session tool writes", async () => {
+    const page = await open("strangeResults");
+    await rowWith(page, "Still here.").waitFor();
+    await rowWith(page, "from nowhere").waitFor();
+    const lines = transcript(page).locator('[data-kind="tool"] p');
+    await expect.poll(() => lines.allInnerTexts()).toHaveLength(3);
+    for (const line of await lines.allInnerTexts()) expect(line).not.toMatch(/object|function/);
   });
 
   test("says who wrote a message", async () => {

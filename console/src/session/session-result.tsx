@@ -93,7 +93,8 @@ function list(items: unknown, text: string, noun: string, reason = ""): SessionR
 
 /** How the run ended that the tool waited for. */
 function endingOf({ error }: Fields, outcome: unknown, reply: unknown): string {
-  const ending = endings[String(outcome)];
+  const isKnown = typeof outcome === "string" && Object.hasOwn(endings, outcome);
+  const ending = isKnown ? endings[outcome] : undefined;
   if (ending !== undefined) return typeof error === "string" ? `${ending}: ${firstWords(error)}` : ending;
   return typeof reply === "string" && reply !== "" ? firstWords(reply) : "";
 }
