@@ -295,12 +295,12 @@ describe("the state of a session used by concurrent calls", () => {
     expect(await stored(skein)).toBe(102);
   });
 
-  /** Opens two instances on one folder. Like two processes, they do not share their calls. */
+  /** Opens two instances on one folder. Like two processes, they do not share their calls. Only the first executes runs. */
   async function openTwo(held: ReturnType<typeof heldTool>) {
     const dir = newFolder();
     const one = await withScript(obeying, agentOf(held), { dir, app: "desk" });
     await one.skein.session({ sessionKey }).send("hello").result;
-    const two = await withScript(obeying, agentOf(held), { dir, app: "desk" });
+    const two = await withScript(obeying, agentOf(held), { dir, app: "desk", workers: false });
     return { one, two };
   }
 
