@@ -69,9 +69,7 @@ function rim(
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>
       (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,
-    underLock: (session, durability, script) =>
-      store.sessions.append(scopeOfSession(session), session.sessionId, [], {
-        fence: { script, durability },
-      }),
+    underLock: (session, fence) =>
+      store.sessions.append(scopeOfSession(session), session.sessionId, [], { fence }),
   };
 }

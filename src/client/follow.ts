@@ -45,10 +45,10 @@ export async function* follow(
       const page = await reader.next();
       if (page.key !== watched) {
         // A reset has moved the session. The bell rings once its new key is watched.
-        const before = unwatch;
+        const unwatchOld = unwatch;
         watched = page.key;
         unwatch = deps.watch(watched, bell);
-        before();
+        unwatchOld();
       }
       yield* page.entries;
       if (!page.hasLater) await bell.rung();

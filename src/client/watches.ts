@@ -28,6 +28,7 @@ const watchesPerSocket = 50;
 export class Watches {
   readonly #deps: WatchDeps;
   readonly #sockets = new Set<WatchSocket>();
+  #isClosed = false;
 
   constructor(deps: WatchDeps) {
     this.#deps = deps;
@@ -35,6 +36,7 @@ export class Watches {
 
   /** `filter` selects events of the session with this key. Returns a function that ends the watch. */
   watch(key: string, filter: EventFilter, listener: WatchListener): () => void {
+    if (this.#isClosed) return () => undefined;
     const free = [...this.#sockets].find(({ size }) => size < watchesPerSocket);
     const socket = free ?? new WatchSocket(this.#deps, () => void this.#sockets.delete(socket));
     this.#sockets.add(socket);
@@ -46,6 +48,7 @@ export class Watches {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const socket of [...this.#sockets]) socket.close();
   }
 }

@@ -49,6 +49,15 @@ export type Durability = "synced" | "unsynced";
 /** A script chooses by the state of the database just before the transaction. */
 export type DurabilityChoice = Durability | (() => Script<Durability>);
 
+/** Decides on a write with a script that runs under the same lock. If it returns `false`, the write is rejected. */
+export interface FenceScript {
+  script(): Script<boolean>;
+  /** Absent if the script only reads. */
+  readonly durability?: DurabilityChoice;
+  /** Called once the script has returned `true` and its changes are committed, before the write. */
+  afterCommit?(): void;
+}
+
 /** A database that answers at once. */
 export interface SqlDatabase {
   /** Prepares each SQL statement once. */
@@ -57,7 +66,7 @@ export interface SqlDatabase {
     get(...values: SqlValue[]): SqlRow | undefined;
   };
   run(text: string, ...values: SqlValue[]): { readonly changes: number | bigint };
-  /** Runs a transaction that excludes all other processes. Nested calls join the outer transaction. */
+  /** Runs a transaction that excludes all other processes. Nested calls are savepoints. */
   exclusively<T>(act: () => T): T;
   /** Commits without waiting for the disk. The change survives a process crash, but can be lost in a power failure. */
   unsynced<T>(act: () => T): T;
@@ -71,7 +80,7 @@ export function runOn<T>(database: SqlDatabase, script: Script<T>): T {
   });
 }
 
-/** Runs a script in a transaction of its own, or as part of the current one. */
+/** Runs a script in a transaction of its own, or in a savepoint of the current one. */
 export function changeOn<T>(database: SqlDatabase, durability: DurabilityChoice, script: Script<T>): T {
   const chosen = typeof durability === "string" ? durability : runOn(database, durability());
   const act = () => database.exclusively(() => runOn(database, script));

@@ -122,10 +122,12 @@ export interface RunStore {
 
   /**
    * Opens or extends a turn in an application's own agent loop. No run in the session is claimed until the turn ends.
-   * Returns `true` if the turn is new. Throws `conflict` if another process has a turn open. Run under the session's
+   * Returns `true` if the turn is new. Throws `conflict` if another process has a turn open. Runs under the session's
    * lock, when an entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean>;
+  /** Records that the turn was opened by this process. Called after the commit. */
+  keepLoopTurn(uid: string): void;
   /**
    * Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns `true` if a turn was open.
    */
@@ -280,8 +282,8 @@ export interface OutboxStore {
 }
 
 /**
- * Keeps runs consistent with their session. A store runs these scripts inside its own transaction. An error rolls the
- * change back.
+ * Keeps runs consistent with their session. A store runs the scripts that change runs inside its own transaction. An
+ * error rolls the change back.
  */
 export interface WorkAttendant {
   /**
@@ -296,22 +298,20 @@ export interface WorkAttendant {
    * Throws `conflict` while a run is running or waiting. `act` is the rejected action that the error names. By default,
    * it is a move to another branch.
    */
-  branch(session: SessionRef, act?: "reset"): Script<unknown>;
+  branch(session: SessionRef, act?: "reset"): Script<void>;
   /** Erases copies of redacted entries from runs and the outbox. */
-  redact(removed: RemovedEntries): Script<unknown>;
+  redact(removed: RemovedEntries): Script<void>;
   /**
    * Deletes all data of these sessions. If a user is given, deletes all of that user's data, and the list must include
    * all of the user's sessions.
    */
-  purge(uids: readonly string[], userId?: string): Script<unknown>;
+  purge(uids: readonly string[], userId?: string): Script<void>;
   /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
   /** Whether a session has ever had a run. */
   hasRuns(uid: string): Script<boolean>;
   /** Whether unread input refers to a blob. */
   isBlobInUse(sha256: string): Script<boolean>;
-  /** Whether a run still holds its session. */
-  isHeld(held: HeldRun): Script<boolean>;
 }
 
 /** Redacted entries in a session and its copies. */

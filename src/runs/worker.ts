@@ -105,7 +105,7 @@ export class Worker {
     this.#state = "working";
     const { leaseMs, pollMs = 250 } = this.#options;
     this.#beatTimer = setInterval(() => void this.#beat(), Math.max(1, Math.floor(leaseMs / 3))).unref();
-    this.#pollTimer = setInterval(() => this.#poll(), pollMs).unref();
+    this.#pollTimer = setInterval(() => void this.#poll(), pollMs).unref();
     this.#sweeping = this.#sweep();
   }
 

@@ -21,7 +21,7 @@ async function ground(hearsEvents = true) {
   );
   let run = { runId: "r", session: sessionRefOf(record), outcome: null } as unknown as Run;
   const watcher = new RunWatcher(
-    { get: async () => run, approval: async () => null, list: async () => [] },
+    { get: async () => run, approval: async () => null, list: async () => [], version: () => 0 },
     bus,
   );
   const leaving = new AbortController();

@@ -13,8 +13,8 @@ import type {
 } from "../core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
-import type { AppendItem, EntryPage, Scope } from "../store/contract.ts";
-import type { FencedStore, FenceOption } from "../store/work.ts";
+import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
+import type { FenceOption, WorkingSessions } from "../store/work.ts";
 import { createMissingResult } from "../transcript/steps/repair-tool-pairing.ts";
 import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool-results.ts";
 import type { HookRegistry } from "./hooks.ts";
@@ -42,13 +42,13 @@ export interface GuardedAppend {
 
 /** The store that {@link guardedAppend} writes to, and the hooks that can change or reject a message. */
 export interface GuardDeps {
-  readonly store: FencedStore;
+  readonly store: Store;
   /** If absent, no hooks are called. */
   readonly hooks?: HookRegistry;
 }
 
 /** Options for {@link guardedAppend}. */
-export interface GuardOptions extends FenceOption {
+export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
   /**
    * Throws `fenced` unless this is the last message on the branch. `null` means that the branch has no message. Used by
@@ -60,6 +60,9 @@ export interface GuardOptions extends FenceOption {
   /** The context for hooks. Defaults to the user, agent and session being written to. */
   readonly ctx?: RuntimeContext;
 }
+
+/** Options for a write whose fence can be a script. */
+type FencedOptions = Omit<GuardOptions, "fence"> & FenceOption;
 
 /** 64 KB in base64. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
@@ -91,7 +94,7 @@ export async function guardedAppend(
   scope: Scope & { readonly agentId: string },
   sessionId: string,
   message: MessageDraft,
-  options: GuardOptions = {},
+  options: FencedOptions = {},
 ): Promise<GuardedAppend> {
   const notes: GuardNote[] = [];
   const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
@@ -127,7 +130,7 @@ export async function guardedNote(
   scope: Scope,
   sessionId: string,
   draft: EntryDraft,
-  options: Omit<GuardOptions, "ctx"> = {},
+  options: Omit<FencedOptions, "ctx"> = {},
 ): Promise<GuardedAppend> {
   const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
@@ -142,7 +145,7 @@ export async function guardedNote(
 }
 
 /** New input unarchives a session. */
-async function unarchive(store: FencedStore, scope: Scope, sessionId: string): Promise<void> {
+async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
   const session = await store.sessions.get(scope, sessionId);
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
@@ -152,7 +155,7 @@ export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
   sessionId: string,
-  options: Pick<GuardOptions, "fence" | "lastMessageId"> = {},
+  options: Pick<FencedOptions, "fence" | "lastMessageId"> = {},
 ): Promise<GuardedAppend> {
   return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
@@ -169,7 +172,7 @@ type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | 
 /**
  * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
  */
-const queues = new WeakMap<FencedStore, KeyedMutex>();
+const queues = new WeakMap<Store, KeyedMutex>();
 
 function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
   const [store, scope, sessionId] = args;
@@ -182,10 +185,10 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
 
 /** Decides what to write based on the current branch. Writes only if the branch has not moved since it was read. */
 async function decideAndAppend(
-  store: FencedStore,
+  store: Store,
   scope: Scope,
   sessionId: string,
-  options: Omit<GuardOptions, "ctx">,
+  options: Omit<FencedOptions, "ctx">,
   decide: (path: readonly Entry[]) => Decision,
 ): Promise<GuardedAppend> {
   for (let tries = 1; ; tries++) {
@@ -200,7 +203,8 @@ async function decideAndAppend(
     if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
     const fence = options.fence === undefined ? {} : { fence: options.fence };
     try {
-      const { entries } = await store.sessions.append(scope, sessionId, decision.items, {
+      const sessions: WorkingSessions = store.sessions;
+      const { entries } = await sessions.append(scope, sessionId, decision.items, {
         ...fence,
         expectedLeafId: page.leafId,
       });
@@ -213,7 +217,7 @@ async function decideAndAppend(
 }
 
 /** Returns the end of the branch, starting at the last message whose calls might still be pending. */
-async function lastTurn(store: FencedStore, scope: Scope, sessionId: string): Promise<EntryPage | null> {
+async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
   const range = { along: "branch", limit: pathLimit } as const;
   const page = await store.sessions.page(scope, sessionId, range);
   const isWhole = page?.entries.some(
@@ -280,7 +284,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
 
 /** Moves content that is too large for one line into blobs. */
 export async function withBlobs(
-  store: FencedStore,
+  store: Store,
   scope: Scope,
   message: MessageDraft,
   notes: GuardNote[] = [],
@@ -302,7 +306,7 @@ export async function withBlobs(
 type Block = TextBlock | ImageBlock;
 
 async function capResult(
-  store: FencedStore,
+  store: Store,
   scope: Scope,
   content: readonly Block[],
   notes: GuardNote[],
@@ -332,19 +336,14 @@ async function capResult(
 
 const anyHash = "0".repeat(64);
 
-async function textToBlob(store: FencedStore, scope: Scope, text: string): Promise<BlobRef> {
+async function textToBlob(store: Store, scope: Scope, text: string): Promise<BlobRef> {
   const bytes = new TextEncoder().encode(text);
   const sha256 = await store.blobs.put(scope, bytes);
   return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
 /** Replaces a large image with a text block that contains the blob's hash. Other programs can read the block. */
-async function imageToBlob(
-  store: FencedStore,
-  scope: Scope,
-  block: Block,
-  notes: GuardNote[],
-): Promise<Block> {
+async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
   const bytes = Buffer.from(block.data, "base64");
   const sha256 = await store.blobs.put(scope, bytes);

@@ -2,9 +2,8 @@ import type { ContextMessage } from "../core/context.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { CompactedPayload } from "../protocol/session-changes.ts";
-import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
-import type { FencedStore } from "../store/work.ts";
 import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
@@ -27,7 +26,7 @@ import { defaultWindow } from "./turn-request.ts";
 
 /** The store that a compaction writes to. */
 export interface CompactionDeps {
-  readonly store: Pick<FencedStore, "sessions">;
+  readonly store: Pick<Store, "sessions">;
   /** Called as `before_compaction` and `after_compaction`. */
   readonly hooks?: HookRegistry;
 }

@@ -105,8 +105,7 @@ export async function resetIfDue(
   });
   if (!reset) return null;
   const ctx = contextOfSession(store, session, run);
-  const fence = { held, script: () => runs.attendant.isHeld(held) };
-  const done = await endHooks.reset(scope, session, { why, ctx, fence });
+  const done = await endHooks.reset(scope, session, { why, ctx, fence: runs.heldFence(held) });
   return "cancel" in done ? null : done.fresh;
 }
 

@@ -4,7 +4,7 @@ import { EventBus } from "../core/events.ts";
 import type { Run } from "../runs/contract.ts";
 import { RunWatcher } from "./run-watcher.ts";
 
-const unused = { approval: async () => null, list: async () => [] };
+const unused = { approval: async () => null, list: async () => [], version: () => 0 };
 
 test("[LIB6] waiting for an unknown run fails at once", async () => {
   const watcher = new RunWatcher({ ...unused, get: async () => null }, new EventBus(), systemClock);

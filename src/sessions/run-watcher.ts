@@ -12,8 +12,8 @@ const maxLooks = 64;
 const idleLooks = 8;
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
-  /** Changes when another process has written. If absent, another process could write at any time. */
-  version?(): number;
+  /** Changes when another process has written. */
+  version(): number;
 };
 
 interface Wait {
@@ -164,10 +164,8 @@ export class RunWatcher {
   }
 
   #hasChanged(): boolean {
-    const { version } = this.#runs;
-    if (version === undefined) return true;
     try {
-      const now = version.call(this.#runs);
+      const now = this.#runs.version();
       const isOther = now !== this.#version;
       this.#version = now;
       return isOther;

@@ -13,7 +13,7 @@ async function begun() {
   const app = fakeApp({
     store,
     hooks: new HookRegistry(),
-    runs: { attendant: { isHeld: () => valueScript(true) } },
+    runs: { heldFence: () => ({ script: () => valueScript(true) }) },
     bus: { emit: () => undefined },
     clock: { now: () => 0 },
   });

@@ -4,13 +4,13 @@ import { SkeinError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
+import type { FenceScript } from "../core/script.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
 import type { Claim, HeldRun, Run } from "../runs/contract.ts";
 import { isFenced } from "../runs/worker.ts";
 import type { EntryPage, EntryRange, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
-import type { FenceScript } from "../store/work.ts";
 import type { App } from "./app.ts";
 import type { GuardedAppend, GuardNote, GuardOptions } from "./append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "./append.ts";
@@ -55,9 +55,7 @@ export class RunWriter {
 
   /** Rejects writes once another process owns the run. */
   get fence(): FenceScript {
-    const { attendant } = this.#app.runs;
-    const held = this.#held;
-    return { held, script: () => attendant.isHeld(held) };
+    return this.#app.runs.heldFence(this.#held);
   }
 
   /** Throws `fenced` if another process owns the run. */

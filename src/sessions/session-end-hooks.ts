@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
-import type { FencedStore, FenceOption, WorkingSessions } from "../store/work.ts";
+import type { Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import type { FenceOption, WorkingSessions } from "../store/work.ts";
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 import { contextOfSession } from "./runtime-context.ts";
@@ -17,7 +17,7 @@ interface ResetRequest extends FenceOption {
 type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
 /** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
-export class SessionEndHooks<S extends FencedStore> {
+export class SessionEndHooks<S extends Store & { readonly sessions: WorkingSessions }> {
   /** The store whose resets and removals trigger the hooks. */
   readonly store: S;
   readonly #plain: S;

@@ -233,13 +233,18 @@ export class SessionHandle {
       refused: [],
     };
     let isNew = false;
+    let isOpenedHere = false;
     const openTurn = function* (): Script<boolean> {
       yield* checkIdle(runs, session);
-      isNew = (yield* runs.openLoopTurn(session, owner)) || isNew;
+      isOpenedHere = yield* runs.openLoopTurn(session, owner);
       return true;
     };
-    const fence = { script: openTurn, durability: "unsynced" } as const;
-    this.#loopTurn = session.uid;
+    const afterCommit = () => {
+      isNew ||= isOpenedHere;
+      runs.keepLoopTurn(session.uid);
+      this.#loopTurn = session.uid;
+    };
+    const fence = { script: openTurn, durability: "unsynced", afterCommit } as const;
     try {
       for (const { item, draft } of drafts) {
         const { entries, notes, refused } = await guardedAppend(

@@ -27,7 +27,9 @@ function watched(options: { readonly version?: () => number } = {}) {
     counts.looks += 1;
     return { runId, outcome: ended.has(runId) ? { state: "ok" } : null } as Run;
   };
-  const store = { get, approval: async () => null, list: async () => [], ...options };
+  let writes = 0;
+  const version = () => ++writes;
+  const store = { get, approval: async () => null, list: async () => [], version, ...options };
   const watcher = new RunWatcher(store, bus, systemClock);
   const end = (runId: string, isTold = true) => {
     ended.add(runId);

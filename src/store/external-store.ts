@@ -26,8 +26,8 @@ import { ExternalChanges } from "./external-changes.ts";
 import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
-import type { Attendance, FenceOption, StoreWork } from "./work.ts";
-import { fenceOn } from "./work.ts";
+import type { Attendance, FenceOption, StoreWork, WorkingSessions, WorkingStore } from "./work.ts";
+import { toFenceFunction } from "./work.ts";
 
 /** The ledger for the runs of an external store's sessions. */
 export interface ExternalRuns {
@@ -41,7 +41,7 @@ export interface ExternalRuns {
   erase(): void;
 }
 
-type Sessions = SessionStore;
+type Sessions = WorkingSessions;
 type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 
 /**
@@ -49,8 +49,8 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
  * one transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied
  * to the runs. If the process crashes or the response is lost, the store is checked to settle the record.
  */
-export class ExternalStore implements Store {
-  readonly sessions: SessionStore;
+export class ExternalStore implements WorkingStore {
+  readonly sessions: WorkingSessions;
   readonly search: SearchStore;
   readonly state: StateStore;
   readonly blobs: Store["blobs"];
@@ -169,10 +169,12 @@ export class ExternalStore implements Store {
   /**
    * An empty append under a fence claims a run or gives back a lost one. It waits until pending changes are settled.
    */
-  async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
-    const { fence } = fenceOn(this.#runs, options);
+  async #append(
+    ...[scope, sessionId, items, { fence: given, ...rest } = {}]: Parameters<Sessions["append"]>
+  ) {
+    const { fence } = toFenceFunction(this.#runs, present({ fence: given }));
     const inner = this.#in(scope);
-    const known = { ...options, ...present({ fence }) };
+    const known = { ...rest, ...present({ fence }) };
     if (fence === undefined || items.length > 0)
       return this.#inner.sessions.append(inner, sessionId, items, known);
     const userId = scope.userId ?? null;
@@ -374,7 +376,7 @@ export class ExternalStore implements Store {
     const found = await sessions.get(scope, sessionId);
     if (found === null) return;
     const page = await sessions.page(scope, sessionId, { along: "all", limit: 1 });
-    const hasRuns = runOn(this.#runs.ledger, this.#attendant.hasRuns(this.#out(found).uid));
+    const hasRuns = this.#run(this.#attendant.hasRuns(this.#out(found).uid));
     const isUsed = page === null || page.entries.length > 0 || hasRuns;
     if (isUsed) return;
     await sessions.remove(scope, sessionId, { ifUpdatedAt: found.updatedAt });
@@ -391,7 +393,7 @@ export class ExternalStore implements Store {
     let refusal: { readonly error: unknown } | null = null;
     const checkIdle = () => {
       try {
-        runOn(this.#runs.ledger, this.#attendant.branch(session, what));
+        this.#run(this.#attendant.branch(session, what));
         return true;
       } catch (error) {
         refusal = { error };
@@ -399,7 +401,7 @@ export class ExternalStore implements Store {
       }
     };
     try {
-      return await act(fenceOn(this.#runs, options).fence ?? checkIdle);
+      return await act(toFenceFunction(this.#runs, options).fence ?? checkIdle);
     } catch (error) {
       throw (refusal as { readonly error: unknown } | null)?.error ?? error;
     }

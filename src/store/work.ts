@@ -1,7 +1,7 @@
-import type { DurabilityChoice, Script } from "../core/script.ts";
+import type { FenceScript, Script } from "../core/script.ts";
 import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
-import type { AfterCommit, HeldRun, Ledger, WorkAttendant } from "../runs/contract.ts";
+import type { AfterCommit, Ledger, WorkAttendant } from "../runs/contract.ts";
 import type {
   Appended,
   AppendItem,
@@ -54,22 +54,13 @@ export interface WorkingStore extends Store {
   readonly work: StoreWork;
 }
 
-/** Decides on a write with a script that runs under the same lock. If it returns `false`, the write is rejected. */
-export interface FenceScript {
-  script(): Script<boolean>;
-  /** Absent if the script only reads. */
-  readonly durability?: DurabilityChoice;
-  /** Set if the script only checks that this run holds the session. */
-  readonly held?: HeldRun;
-}
-
 export interface FenceOption {
   readonly fence?: NonNullable<AppendOptions["fence"]> | FenceScript;
 }
 
 export type FencedAppend = Omit<AppendOptions, "fence"> & FenceOption;
 
-/** Sessions whose writes can also depend on a script. */
+/** Sessions whose writes can also depend on a script. Any store qualifies if no script is used. */
 export interface WorkingSessions extends SessionStore {
   append(
     scope: Scope,
@@ -90,23 +81,22 @@ export interface WorkingSessions extends SessionStore {
   ): ReturnType<SessionStore["reset"]>;
 }
 
-/** A store whose session writes can also depend on a script. Any store qualifies if no script is used. */
-export type FencedStore = Omit<Store, "sessions"> & { readonly sessions: WorkingSessions };
-
 /** Converts a fence to the function in the store contract, for a ledger that answers at once. */
-export function fenceOn(
+export function toFenceFunction(
   work: { readonly ledger: Ledger },
   { fence }: FenceOption,
 ): Pick<AppendOptions, "fence"> {
   if (fence === undefined) return {};
   if (typeof fence === "function") return { fence };
+  return { fence: () => passesFence(work.ledger, fence) };
+}
+
+function passesFence(ledger: Ledger, fence: FenceScript): boolean {
   const { durability } = fence;
-  return {
-    fence: () =>
-      durability === undefined
-        ? runOn(work.ledger, fence.script())
-        : changeOn(work.ledger, durability, fence.script()),
-  };
+  const isPassed =
+    durability === undefined ? runOn(ledger, fence.script()) : changeOn(ledger, durability, fence.script());
+  if (isPassed) fence.afterCommit?.();
+  return isPassed;
 }
 
 export const doNothing: AfterCommit = () => undefined;
@@ -120,7 +110,6 @@ const noAttendant: WorkAttendant = {
   discardFiles: async () => undefined,
   hasRuns: () => valueScript(false),
   isBlobInUse: () => valueScript(false),
-  isHeld: () => valueScript(false),
 };
 
 /** Holds a store's attendant, if any. Does nothing until runs are attached. */

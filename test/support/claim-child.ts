@@ -15,10 +15,8 @@ const runs = new LedgerRuns({
   newId: createIdSource(),
   emit: () => undefined,
   isGone: (other) => other === "dead",
-  underLock: ({ userId, agentId, sessionId }, durability, script) =>
-    store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], {
-      fence: { script, durability },
-    }),
+  underLock: ({ userId, agentId, sessionId }, fence) =>
+    store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], { fence }),
 });
 const isOver = async () => (await runs.list({ states: ["queued", "running"], limit: 1 })).length === 0;
 while (!(await isOver())) {
@@ -34,7 +32,7 @@ while (!(await isOver())) {
   const scope = { ...(run.session.userId === null ? {} : { userId: run.session.userId }), agentId: "main" };
   const draft = { type: "message" as const, message: run.message };
   await store.sessions.append(scope, run.session.sessionId, [{ draft, id: run.entryId }], {
-    fence: { held, script: () => runs.attendant.isHeld(held) },
+    fence: runs.heldFence(held),
   });
   await runs.markWritten(held);
   await runs.end(held, { state: "ok" });

@@ -42,12 +42,13 @@ export class RunBooks {
       newId: () => `${name}-${++this.#ids}`,
       emit: (event) => void this.events.push(event),
       isGone: (owner) => this.gone.has(owner),
-      underLock: async ({ uid, sessionId }, durability, script) => {
+      underLock: async ({ uid, sessionId }, { durability = "unsynced", script, afterCommit }) => {
         if (this.removed.has(uid))
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
         if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
         if (!changeOn(used, durability, script())) throw new SkeinError("fenced", { sessionId });
+        afterCommit?.();
         return { leafId: `leaf of ${uid}` };
       },
       planSequel: toldToParent,

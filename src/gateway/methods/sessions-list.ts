@@ -134,7 +134,7 @@ async function namedSessions(
   const uids = await mapConcurrently([...new Set(keys)], readsAtATime, async (name) => {
     const reader = present({ agentId });
     const key = keyOfReference(name, askerOf(app, reader));
-    const found = key === null ? null : await app.store.work.locate(call.userId, key);
+    const found = key === null ? null : await app.runs.read(() => app.store.work.find(call.userId, { key }));
     return (found ?? (await lookUpSession(app, call, { key: name, ...reader })))?.uid ?? [];
   });
   return { uids: uids.flat(), limit: mostNamed, includeGlobal: true, includeUnknown: true };

@@ -271,7 +271,7 @@ function isOfKey({ sessionKey }: HistoryParams): boolean {
 /** Like `findSession`, but does not read the log if the session is named by key. */
 async function sessionFor(app: FolderApp, params: HistoryParams, call: Call): Promise<Found> {
   const key = keyOfReference(params.sessionKey, askerOf(app, params));
-  const found = key === null ? null : await app.store.work.locate(call.userId, key);
+  const found = key === null ? null : await app.runs.read(() => app.store.work.find(call.userId, { key }));
   return found ?? findSession(app, call, params);
 }
 

@@ -1,4 +1,4 @@
-import type { Durability, Script } from "../../core/script.ts";
+import type { Durability, FenceScript, Script } from "../../core/script.ts";
 import { valueScript } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
@@ -78,6 +78,7 @@ export class LedgerRuns implements RunStore {
   readonly attendant: RunAttendant;
   readonly #ledger: RunLedger;
   readonly #inbox: Inbox;
+  #version: number;
 
   readonly get = this.#read(getRun);
   readonly list = this.#read(listRuns);
@@ -136,6 +137,7 @@ export class LedgerRuns implements RunStore {
     this.#inbox = new Inbox(this.#ledger);
     this.outbox = new RunOutbox(this.#ledger);
     this.attendant = new RunAttendant(this.#ledger);
+    this.#version = this.version();
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
@@ -147,16 +149,13 @@ export class LedgerRuns implements RunStore {
   *acceptWithin(
     request: AcceptRequest,
   ): Script<{ readonly accepted: Accepted; readonly afterCommit: AfterCommit }> {
-    let accepted: Accepted | null = null;
-    const emit = yield* this.#ledger.join(function* (tx) {
-      accepted = yield* acceptInput(tx, request);
-    });
-    const made = accepted as unknown as Accepted;
+    const tx = new RunTransaction(this.#ledger);
+    const accepted = yield* acceptInput(tx, request);
     const afterCommit = () => {
-      emit();
-      this.adoptRequest(made.run);
+      tx.emitEvents();
+      this.adoptRequest(accepted.run);
     };
-    return { accepted: made, afterCommit };
+    return { accepted, afterCommit };
   }
 
   adoptRequest({ root }: Pick<Run, "root">): void {
@@ -180,10 +179,17 @@ export class LedgerRuns implements RunStore {
     return this.#ledger.read(() => isHeld(held));
   }
 
-  *openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean> {
-    const isNew = yield* openLoopTurn(new RunTransaction(this.#ledger), session, owner);
-    this.#ledger.ownLoopTurns.add(session.uid);
-    return isNew;
+  /** Rejects writes once another process owns the run. */
+  heldFence(held: HeldRun): FenceScript {
+    return { script: () => isHeld(held) };
+  }
+
+  openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean> {
+    return openLoopTurn(new RunTransaction(this.#ledger), session, owner);
+  }
+
+  keepLoopTurn(uid: string): void {
+    this.#ledger.ownLoopTurns.add(uid);
   }
 
   async sleep(
@@ -204,7 +210,14 @@ export class LedgerRuns implements RunStore {
   }
 
   async changedByOthers(): Promise<boolean> {
-    return this.#ledger.options.engine.changedByOthers() || (await this.#ledger.read(isBatchDue));
+    const before = this.#version;
+    this.#version = this.version();
+    return this.#version !== before || (await this.#ledger.read(isBatchDue));
+  }
+
+  /** A value that changes when another process writes. */
+  version(): number {
+    return this.#ledger.options.engine.version();
   }
 
   #bind<A extends unknown[], R>(act: (ledger: RunLedger, ...args: A) => R) {

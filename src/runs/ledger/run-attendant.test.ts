@@ -40,10 +40,8 @@ class Working {
       newId: createIdSource(),
       emit: (event) => void this.events.push(event),
       isGone: () => false,
-      underLock: ({ userId, agentId, sessionId }, durability, script) =>
-        store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], {
-          fence: { script, durability },
-        }),
+      underLock: ({ userId, agentId, sessionId }, fence) =>
+        store.sessions.append({ ...(userId === null ? {} : { userId }), agentId }, sessionId, [], { fence }),
     });
     store.work.attend(this.runs.attendant);
   }

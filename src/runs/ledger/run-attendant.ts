@@ -5,24 +5,16 @@ import type { Script } from "../../core/script.ts";
 import { queryRow } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { redactedText, redactMessage } from "../../core/tombstone.ts";
-import type {
-  AfterCommit,
-  HeldRun,
-  Outcome,
-  RemovedEntries,
-  RunOptions,
-  Sequel,
-  WorkAttendant,
-} from "../contract.ts";
+import type { AfterCommit, Outcome, RemovedEntries, RunOptions, Sequel, WorkAttendant } from "../contract.ts";
 import { openStates } from "../states.ts";
 import { unbindThreads } from "./children.ts";
 import { checkLoopTurn } from "./claim-eligibility.ts";
 import { endRun } from "./end-run.ts";
-import { isHeld } from "./hold-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
-import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
+import type { RunLedger, RunRow } from "./run-ledger.ts";
+import { RunTransaction } from "./run-ledger.ts";
 
 /** Changes a session's runs together with the session itself, in the store's transaction. */
 export class RunAttendant implements WorkAttendant {
@@ -55,12 +47,12 @@ export class RunAttendant implements WorkAttendant {
   branch(
     session: SessionRef,
     act: "reset" | "moved to another branch" = "moved to another branch",
-  ): Script<AfterCommit> {
-    return this.#ledger.join((tx) => checkIdle(tx, session, act));
+  ): Script<void> {
+    return checkIdle(new RunTransaction(this.#ledger), session, act);
   }
 
-  redact(removed: RemovedEntries): Script<AfterCommit> {
-    return this.#ledger.join((tx) => redactWork(tx, removed));
+  redact(removed: RemovedEntries): Script<void> {
+    return redactWork(new RunTransaction(this.#ledger), removed);
   }
 
   async discardFiles(of: readonly string[] | RemovedEntries): Promise<void> {
@@ -79,12 +71,8 @@ export class RunAttendant implements WorkAttendant {
     return (yield* queryRow(sql, `%${sha256}%`)) !== undefined;
   }
 
-  *isHeld(held: HeldRun): Script<boolean> {
-    return yield* isHeld(held);
-  }
-
-  purge(uids: readonly string[], userId?: string): Script<AfterCommit> {
-    return this.#ledger.join((tx) => purgeRuns(tx, uids, userId));
+  purge(uids: readonly string[], userId?: string): Script<void> {
+    return purgeRuns(new RunTransaction(this.#ledger), uids, userId);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { hashedId } from "../../core/hashed-id.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Provenance } from "../../core/messages.ts";
-import type { Durability, DurabilityChoice, Script, SqlValue } from "../../core/script.ts";
+import type { Durability, DurabilityChoice, FenceScript, Script, SqlValue } from "../../core/script.ts";
 import { changeRows, queryRow, queryRows } from "../../core/script.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
@@ -171,11 +171,7 @@ export interface RunLedgerOptions {
    * Runs a script in a transaction under the session's write lock and returns the current leaf. Throws `fenced` if the
    * script returns `false`.
    */
-  underLock(
-    session: SessionRef,
-    durability: DurabilityChoice,
-    script: () => Script<boolean>,
-  ): Promise<{ readonly leafId: string | null }>;
+  underLock(session: SessionRef, fence: FenceScript): Promise<{ readonly leafId: string | null }>;
   acceptInput(tx: RunTransaction, request: AcceptRequest): Script<Accepted>;
   /**
    * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input,
@@ -210,8 +206,8 @@ export interface LedgerEngine {
   change<T>(durability: DurabilityChoice, script: () => Script<T>): Promise<T>;
   /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
   changeEach<T>(scripts: readonly (() => Script<T>)[]): Promise<readonly PromiseSettledResult<T>[]>;
-  /** Whether another process might have written since the last call. */
-  changedByOthers(): boolean;
+  /** A value that changes when another process writes. */
+  version(): number;
 }
 
 /** Transactions on the run tables. */
@@ -240,7 +236,7 @@ export class RunLedger {
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
     script: (tx: RunTransaction) => Script<T>,
   ): Promise<T> {
-    const { begin, emit } = this.#emitting(script);
+    const { begin, emit } = this.#collectEvents(script);
     const result = await this.options.engine.change(this.#choose(durability), begin);
     emit();
     return result;
@@ -255,10 +251,12 @@ export class RunLedger {
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
     script: (tx: RunTransaction) => Script<boolean>,
   ): Promise<{ readonly leafId: string | null }> {
-    const { begin, emit } = this.#emitting(script);
-    const locked = await this.options.underLock(session, this.#choose(durability), begin);
-    emit();
-    return locked;
+    const { begin, emit } = this.#collectEvents(script);
+    return this.options.underLock(session, {
+      script: begin,
+      durability: this.#choose(durability),
+      afterCommit: emit,
+    });
   }
 
   /** Runs a script for each request and emits the events of those that were committed. */
@@ -266,7 +264,7 @@ export class RunLedger {
     requests: readonly R[],
     script: (tx: RunTransaction, request: R) => Script<T>,
   ): Promise<readonly PromiseSettledResult<T>[]> {
-    const all = requests.map((request) => this.#emitting((tx) => script(tx, request)));
+    const all = requests.map((request) => this.#collectEvents((tx) => script(tx, request)));
     const settled = await this.options.engine.changeEach(all.map(({ begin }) => begin));
     for (const [index, { status }] of settled.entries()) if (status === "fulfilled") all[index]?.emit();
     return settled;
@@ -284,7 +282,7 @@ export class RunLedger {
   }
 
   /** `emit` emits the events of the last attempt. */
-  #emitting<T>(script: (tx: RunTransaction) => Script<T>): { begin(): Script<T>; emit(): void } {
+  #collectEvents<T>(script: (tx: RunTransaction) => Script<T>): { begin(): Script<T>; emit(): void } {
     let tx: RunTransaction | null = null;
     return {
       begin: () => {

@@ -8,12 +8,10 @@ import { migrateRuns } from "./schema.ts";
 /** Runs the ledger's scripts on SQLite. A transaction excludes all other processes and never yields to other code. */
 export class SqliteEngine implements LedgerEngine {
   readonly #ledger: Ledger;
-  #version: number;
 
   constructor(ledger: Ledger) {
     migrateRuns(ledger);
     this.#ledger = ledger;
-    this.#version = this.#readVersion();
   }
 
   async read<T>(script: () => Script<T>): Promise<T> {
@@ -28,10 +26,8 @@ export class SqliteEngine implements LedgerEngine {
     return this.#ledger.exclusively(() => scripts.map((script) => this.#settle(script)));
   }
 
-  changedByOthers(): boolean {
-    const before = this.#version;
-    this.#version = this.#readVersion();
-    return this.#version !== before;
+  version(): number {
+    return Number(this.#ledger.sql("PRAGMA data_version").get()?.data_version);
   }
 
   /** A rejected script rolls back only itself. Any other error rolls back the whole transaction. */
@@ -43,10 +39,5 @@ export class SqliteEngine implements LedgerEngine {
       if (!(reason instanceof SkeinError)) throw reason;
       return { status: "rejected", reason };
     }
-  }
-
-  /** A value that changes when another process writes. */
-  #readVersion(): number {
-    return Number(this.#ledger.sql("PRAGMA data_version").get()?.data_version);
   }
 }

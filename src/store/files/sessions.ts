@@ -26,7 +26,6 @@ import type {
   SessionPage,
   SessionQuery,
   SessionRecord,
-  SessionStore,
   TrashedSession,
 } from "../contract.ts";
 import { decodeCursor, entryLimit, listPage, pageOf, sessionLimit } from "../list-query.ts";
@@ -40,8 +39,8 @@ import {
 } from "../rules.ts";
 import { applyPatch, changedIn, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
 import { copyTree } from "../session-trees.ts";
-import type { FencedAppend, FenceOption } from "../work.ts";
-import { fenceOn } from "../work.ts";
+import type { FencedAppend, FenceOption, WorkingSessions } from "../work.ts";
+import { toFenceFunction } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
 import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
@@ -63,7 +62,7 @@ const mostWarm = 10_000;
 /**
  * Stores sessions and entries in files. Conversations are in the logs, claims in `work.db`, and lists in `index.db`.
  */
-export class FileSessions implements SessionStore {
+export class FileSessions implements WorkingSessions {
   readonly #catalog: SessionCatalog;
   readonly #feed: ChangeFeed;
 
@@ -171,7 +170,7 @@ export class FileSessions implements SessionStore {
     options: FencedAppend = {},
   ): Promise<Appended> {
     const row = this.#catalog.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
-    const fence = fenceOn(this.#catalog.work, options);
+    const fence = toFenceFunction(this.#catalog.work, options);
     const { expectedLeafId, parentId } = options;
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalog.marking(row), ...fence, needs };
@@ -200,7 +199,7 @@ export class FileSessions implements SessionStore {
     const needs = targetId === null ? [] : [targetId];
     return this.#catalog.using(row, async (file) => {
       const { work } = this.#catalog;
-      const writing = { ...this.#catalog.marking(row), ...fenceOn(work, options), needs };
+      const writing = { ...this.#catalog.marking(row), ...toFenceFunction(work, options), needs };
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
@@ -270,7 +269,7 @@ export class FileSessions implements SessionStore {
           decided = begun;
           return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
         },
-        { ...this.#catalog.marking(row), ...fenceOn(work, present({ fence })) },
+        { ...this.#catalog.marking(row), ...toFenceFunction(work, present({ fence })) },
       );
       await writing.then(
         () => work.clearTodo(row.uid),

@@ -33,7 +33,6 @@ import type {
   SessionPage,
   SessionQuery,
   SessionRecord,
-  SessionStore,
   TrashedSession,
 } from "../contract.ts";
 import { addLineToDigest, digestOfTree } from "../digest.ts";
@@ -57,7 +56,7 @@ import {
 import { checkRemovedAt, checkUpdatedAt, checkVersion, keyInScope, noSuchSession } from "../rules.ts";
 import { applyPatch, firstMeta, metaChanges, metaDraft, planReset } from "../session-meta.ts";
 import { blobsOf, copyTree } from "../session-trees.ts";
-import type { FencedAppend, FenceOption } from "../work.ts";
+import type { FencedAppend, FenceOption, WorkingSessions } from "../work.ts";
 import type { MemorySession, SessionTable } from "./session-table.ts";
 import { trashedOf } from "./session-table.ts";
 
@@ -72,15 +71,14 @@ export type ShareBlob = (
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => Script<T>): T;
   readonly attendant: WorkAttendant;
-  /** Runs `act` in a ledger transaction. Creates the ledger if it does not exist. */
-  /** Runs a script in a transaction. */
+  /** Runs a script in a ledger transaction. Creates the ledger if it does not exist. */
   inLedger<T>(script: () => Script<T>): T;
   /** Converts a fence to the function in the store contract. */
   fence(options: FenceOption): Pick<AppendOptions, "fence">;
 }
 
 /** Sessions and entries in memory. No method awaits while it changes a session, so no caller sees a partial change. */
-export class MemorySessions implements SessionStore {
+export class MemorySessions implements WorkingSessions {
   readonly #table: SessionTable;
   readonly #feed: ChangeFeed;
   readonly #clock: Clock;

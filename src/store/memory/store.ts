@@ -32,16 +32,14 @@ import {
 import type { SearchTerm } from "../search-text.ts";
 import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
 import type { FenceOption, StoreWork, WorkingStore } from "../work.ts";
-import { Attendance, fenceOn } from "../work.ts";
+import { Attendance, toFenceFunction } from "../work.ts";
 import type { MemorySession } from "./session-table.ts";
 import { hasId, SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. Other stores are tested against it as the reference. */
-export interface MemoryStore extends WorkingStore {
-  readonly work: StoreWork;
-}
+export interface MemoryStore extends WorkingStore {}
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -117,7 +115,7 @@ class MemoryWork extends Attendance implements Together {
   }
 
   fence(options: FenceOption): Pick<AppendOptions, "fence"> {
-    return fenceOn(this, options);
+    return toFenceFunction(this, options);
   }
 
   close(): void {
