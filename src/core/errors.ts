@@ -188,6 +188,36 @@ export const errorCatalogue = {
     text: 'The store "{store}" is unknown to this process.',
     remedy: "Pass it to createSkein under this name in stores. Runs in its sessions wait until then.",
   },
+  database_unavailable: {
+    status: 503,
+    text: "The database {database} cannot be used: {problem}.",
+    remedy: "{advice}.",
+  },
+  database_full: {
+    status: 507,
+    text: "The database {database} is full: {problem}.",
+    remedy: "Nothing was stored. Free up space on the database server, then try again.",
+  },
+  database_read_only: {
+    status: 503,
+    text: "The database {database} does not accept changes: {problem}.",
+    remedy: "Nothing was stored. Connect to the primary server, or end its read-only mode.",
+  },
+  database_too_old: {
+    status: 503,
+    text: "The database {database} runs PostgreSQL {version}, but Skein needs version 15 or later.",
+    remedy: "Upgrade the database server.",
+  },
+  database_behind: {
+    status: 503,
+    text: "The tables in the database {database} have version {found}, but this Skein needs version {needed}.",
+    remedy: "Migrate the database with the role that owns the tables, then try again.",
+  },
+  database_ahead: {
+    status: 503,
+    text: "The tables in the database {database} have version {found}, but this Skein supports only version {needed}.",
+    remedy: "Nothing was changed. Upgrade Skein on this machine.",
+  },
   acp_unavailable: {
     status: 503,
     text: "The ACP agent {agent} is not available: {problem}.",

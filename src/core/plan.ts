@@ -1,6 +1,6 @@
 import type { Entry } from "./entries.ts";
 import { currentVersion, lineOf } from "./entries.ts";
-import { SkeinError } from "./errors.ts";
+import { retryAdvice, SkeinError } from "./errors.ts";
 import type { Node } from "./link-entries.ts";
 import { sameJson } from "./link-entries.ts";
 import type { EntryDraft } from "./seal.ts";
@@ -24,7 +24,7 @@ export interface Plan {
 }
 
 /** The part of a tree that planning uses. */
-interface PlanSite {
+export interface PlanSite {
   readonly tip: Node | null;
   readonly size: number;
   readonly time: number;
@@ -63,6 +63,17 @@ export function requireNode(node: Node | undefined, id: string): Node {
   if (node !== undefined) return node;
   const advice = "Use the ID of an entry in this session";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
+}
+
+/** Throws `conflict` if a plan has new entries and the leaf is not the expected one. */
+export function checkExpectedLeaf(
+  plan: Plan,
+  leafId: string | null,
+  expectedLeafId: string | null | undefined,
+): void {
+  if (plan.nodes.length === 0 || expectedLeafId === undefined || expectedLeafId === leafId) return;
+  const problem = `The leaf is ${leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
+  throw new SkeinError("conflict", { problem, advice: retryAdvice });
 }
 
 /** Throws for a session from a newer version, which must not be extended. */

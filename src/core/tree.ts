@@ -21,7 +21,7 @@ import { linkEntries, linkedBytes, linkedInStep, linkingEntries, tipAfter } from
 import { parseSessionId } from "./names.ts";
 import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";
-import { planEntries, refuseNewer, requireNode } from "./plan.ts";
+import { checkExpectedLeaf, planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
@@ -227,11 +227,7 @@ export class SessionTree {
   plan(items: readonly PlannedItem[], expectedLeafId?: string | null, parentId?: string | null): Plan {
     const parent = parentId === undefined ? this.#tip : parentId === null ? null : this.#node(parentId);
     const plan = this.#plan(items, parent);
-    const fresh = plan.nodes.length > 0;
-    if (fresh && expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
-      const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
-      throw new SkeinError("conflict", { problem, advice: retryAdvice });
-    }
+    checkExpectedLeaf(plan, this.leafId, expectedLeafId);
     return plan;
   }
 

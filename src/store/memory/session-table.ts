@@ -2,6 +2,7 @@ import { spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope, SessionDigest, SessionRecord, TrashedSession } from "../contract.ts";
+import { trashedSession } from "../new-session.ts";
 import { inScope, noSuchSession, throwTaken } from "../rules.ts";
 
 /** A session in the memory store. `record` is replaced on every change. */
@@ -74,19 +75,7 @@ export class SessionTable {
 }
 
 export function trashedOf({ record, removedAt, digest }: MemorySession): TrashedSession {
-  const { uid, userId, agentId, key, kind, sessionId, meta } = record;
-  const label = meta.label ?? null;
-  return {
-    uid,
-    userId,
-    agentId,
-    key,
-    kind,
-    sessionId,
-    label,
-    removedAt: removedAt ?? 0,
-    bytes: digest.bytes,
-  };
+  return trashedSession({ ...record, digest }, removedAt);
 }
 
 /** Compares session IDs case-insensitively because other stores use them as file names. */

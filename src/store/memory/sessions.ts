@@ -1,7 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
-import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
@@ -45,6 +44,7 @@ import {
   sortSessions,
   userScope,
 } from "../list-query.ts";
+import { lastSaid, newSession } from "../new-session.ts";
 import {
   checkRedactable,
   findRedacted,
@@ -407,15 +407,8 @@ export class MemorySessions implements WorkingSessions {
     const id = init.sessionId === undefined ? {} : { sessionId: init.sessionId };
     this.#table.claim({ userId, agentId, key, meta, ...id });
     const tree = grow();
-    const { timestamp, id: sessionId, cwd = "" } = tree.header;
-    const createdAt = timestamp === undefined ? this.#clock.now() : Date.parse(timestamp) || 0;
-    const { name, leafId } = tree;
-    const updatedAt = Math.max(createdAt, lastSaid(tree.entries()));
-    const record: SessionRecord = {
-      ...{ uid, userId, agentId, key, kind: kindOf(parseKey(key)), sessionId, cwd },
-      ...{ version: 1, meta, name, createdAt, updatedAt, leafId },
-    };
-    const session = { record, tree, digest: digestOfTree(tree, createdAt), removedAt: null };
+    const { digest, ...record } = newSession({ uid, userId, agentId, key, meta }, tree, this.#clock.now());
+    const session = { record, tree, digest, removedAt: null };
     this.#table.add(session);
     return session;
   }
@@ -434,11 +427,4 @@ export class MemorySessions implements WorkingSessions {
 /** The fields of a record that are derived from the tree. */
 function shownOf({ name, leafId }: SessionTree): Pick<SessionRecord, "name" | "leafId"> {
   return { name, leafId };
-}
-
-/** Returns the time of the last conversation entry, or 0 if there is none. */
-function lastSaid(entries: Iterable<Entry>): number {
-  let time = 0;
-  for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;
-  return time;
 }

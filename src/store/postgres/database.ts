@@ -1,0 +1,201 @@
+import type pg from "pg";
+import { sleep } from "../../core/concurrency.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
+import type { Outcome } from "./database-errors.ts";
+import { databaseError, isConflictWithOthers, isConnectionLost } from "./database-errors.ts";
+import { userKey } from "./lookup-text.ts";
+
+/** A value that can be passed to a statement. */
+export type SqlValue = null | boolean | number | string | Uint8Array | readonly (boolean | number | string)[];
+
+/** Runs a statement and returns its rows. */
+export type Sql = <Row>(text: string, values?: readonly SqlValue[]) => Promise<Row[]>;
+
+export interface DatabaseOptions {
+  /** For example `postgres://skein_app:password@db.example.org/skein`. */
+  readonly url: string;
+  /** The maximum number of connections of this process. */
+  readonly maxConnections?: number;
+  /** How long to wait before each retry after a lost connection. */
+  readonly retryDelaysMs?: readonly number[];
+}
+
+const defaultConnections = 10;
+const defaultDelays = [50, 100, 200, 400, 800, 1600];
+const connectMs = 10_000;
+/** Detects a server that stopped answering. */
+const statementMs = 120_000;
+const mostConflicts = 10;
+const int8 = 20;
+
+/** Tells `#retry` how much is known about a failed attempt. */
+class FailedAttempt extends Error {
+  readonly outcome: Outcome;
+
+  constructor(cause: unknown, outcome: Outcome) {
+    super("an attempt failed", { cause });
+    this.outcome = outcome;
+  }
+}
+
+/**
+ * A pool of connections. No connection keeps state between transactions, so PgBouncer can be used in transaction mode:
+ * the user is set inside each transaction, and statements are not named.
+ */
+export class PostgresDatabase {
+  /** Host, port and database, without the password. */
+  readonly name: string;
+  readonly #pool: pg.Pool;
+  readonly #delays: readonly number[];
+  readonly #closed = new AbortController();
+
+  private constructor(name: string, pool: pg.Pool, delays: readonly number[]) {
+    this.name = name;
+    this.#pool = pool;
+    this.#delays = delays;
+  }
+
+  /** Opens no connection yet. Throws `unavailable` if the package `pg` is not installed. */
+  static async create(options: DatabaseOptions): Promise<PostgresDatabase> {
+    const { Pool, types } = await loadPg();
+    const getTypeParser = ((oid: number, format?: "text" | "binary") =>
+      oid === int8 ? Number : types.getTypeParser(oid, format as "text")) as typeof types.getTypeParser;
+    const pool = new Pool({
+      connectionString: options.url,
+      max: options.maxConnections ?? defaultConnections,
+      connectionTimeoutMillis: connectMs,
+      query_timeout: statementMs,
+      application_name: "skein",
+      allowExitOnIdle: true,
+      // Begin, user, statement and commit are sent together, without waiting for each reply.
+      pipeline: true,
+      types: { getTypeParser },
+    });
+    // A lost connection also fails its statement, where it is handled.
+    const ignore = () => undefined;
+    pool.on("error", ignore);
+    pool.on("connect", (client) => void client.on("error", ignore));
+    return new PostgresDatabase(databaseName(options.url), pool, options.retryDelaysMs ?? defaultDelays);
+  }
+
+  /**
+   * Runs a script in a transaction as a user. If the connection is lost before the commit is sent, or the transaction
+   * conflicts with another one, the script runs again. If it is lost during the commit, the script runs again only if
+   * `isRepeatable`.
+   */
+  async transact<T>(
+    userId: string | null,
+    script: (sql: Sql) => Promise<T>,
+    { isRepeatable = false }: { readonly isRepeatable?: boolean } = {},
+  ): Promise<T> {
+    return this.#retry(isRepeatable, async (client) => {
+      let outcome: Outcome = "not stored";
+      try {
+        await Promise.all(begin(client, userId));
+        const result = await script(sqlOf(client));
+        outcome = "unknown";
+        await client.query("COMMIT");
+        return result;
+      } catch (error) {
+        throw new FailedAttempt(error, isConnectionLost(error) ? outcome : "not stored");
+      }
+    });
+  }
+
+  /** Runs one statement that reads, as a user, in one round trip. */
+  async read<Row>(
+    userId: string | null,
+    text: string,
+    values: readonly SqlValue[] = [],
+  ): Promise<Row[]> {
+    return this.#retry(true, async (client) => {
+      const sent = [...begin(client, userId), client.query(text, [...values]), client.query("COMMIT")];
+      const [, , answer] = await Promise.all(sent);
+      return (answer?.rows ?? []) as Row[];
+    });
+  }
+
+  /**
+   * Calls a function that sets the user itself and is a transaction of its own. After a lost connection, it is called
+   * again, so a function that writes must recognize what it has already written.
+   */
+  async call<Row>(text: string, values: readonly SqlValue[]): Promise<Row[]> {
+    return this.#retry(true, async (client) => {
+      try {
+        return (await client.query(text, [...values])).rows as Row[];
+      } catch (error) {
+        throw new FailedAttempt(error, isConnectionLost(error) ? "unknown" : "not stored");
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    if (!this.#pool.ended && !this.#pool.ending) await this.#pool.end();
+  }
+
+  async #retry<T>(isRepeatable: boolean, attempt: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    // If an earlier attempt might have been stored, later errors do not change that.
+    let outcome: Outcome = "not stored";
+    for (let lost = 0, conflicts = 0; ; ) {
+      try {
+        return await this.#attempt(attempt);
+      } catch (thrown) {
+        const error = thrown instanceof FailedAttempt ? thrown.cause : thrown;
+        if (thrown instanceof FailedAttempt && thrown.outcome === "unknown") outcome = "unknown";
+        if (isConflictWithOthers(error) && conflicts++ < mostConflicts) continue;
+        const delay = this.#delays[lost++];
+        const canRepeat = isConnectionLost(error) && (outcome === "not stored" || isRepeatable);
+        if (!canRepeat || delay === undefined || this.#closed.signal.aborted)
+          throw databaseError(error, this.name, outcome);
+        await sleep(delay, this.#closed.signal);
+      }
+    }
+  }
+
+  async #attempt<T>(act: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    if (this.#closed.signal.aborted) throw closedError();
+    const client = await this.#pool.connect();
+    try {
+      const result = await act(client);
+      client.release();
+      return result;
+    } catch (error) {
+      // A failed statement leaves its transaction open. A connection that cannot end it is closed.
+      await client.query("ROLLBACK").then(
+        () => client.release(),
+        (broken: Error) => client.release(broken),
+      );
+      throw error;
+    }
+  }
+}
+
+function begin(client: pg.PoolClient, userId: string | null): Promise<pg.QueryResult>[] {
+  const setUser = "SELECT set_config('skein.user_id', $1, true)";
+  return [client.query("BEGIN"), client.query(setUser, [userKey(userId)])];
+}
+
+function sqlOf(client: pg.PoolClient): Sql {
+  return async (text, values = []) => (await client.query(text, [...values])).rows;
+}
+
+function closedError(): SkeinError {
+  return new SkeinError("unavailable", { problem: "The store is closed", advice: "Open it again" });
+}
+
+async function loadPg(): Promise<Pick<typeof pg, "Pool" | "types">> {
+  try {
+    return (await import("pg")).default;
+  } catch (error) {
+    const problem = `The package pg cannot be loaded (${thrownText(error)})`;
+    throw new SkeinError("unavailable", { problem, advice: "Run: npm install pg" }, { cause: error });
+  }
+}
+
+function databaseName(url: string): string {
+  if (!URL.canParse(url)) return "PostgreSQL";
+  const { host, pathname } = new URL(url);
+  return `${host}${pathname}`;
+}

@@ -1,0 +1,36 @@
+import { hashOf } from "../rules.ts";
+
+/** A limit that keeps an index row with three such values below PostgreSQL's maximum of about 2,700 bytes. */
+const longestLookup = 400;
+
+/**
+ * Returns the form in which a value is compared in the database. Different values have different forms, but a form
+ * cannot be converted back. It is the value itself unless the value is too long for an index, is not valid text in
+ * PostgreSQL, or starts like a hash.
+ */
+export function lookupText(value: string): string {
+  const isPlain =
+    !value.startsWith("~") &&
+    !value.includes("\0") &&
+    value.isWellFormed() &&
+    Buffer.byteLength(value) <= longestLookup;
+  return isPlain ? value : `~${hashOf(Buffer.from(value, "utf16le"))}`;
+}
+
+/** No lookup form equals this value, because a form that starts with `~` continues with a hash. */
+const unnamedUser = "~unnamed";
+
+/** Returns the value of `user_id` for a user. It is never empty, because an empty setting means that no user is set. */
+export function userKey(userId: string | null | undefined): string {
+  return userId === null || userId === undefined ? unnamedUser : lookupText(userId);
+}
+
+/** Session IDs are case-insensitive. */
+export function idKey(sessionId: string): string {
+  return lookupText(sessionId.toLowerCase());
+}
+
+/** Returns text that PostgreSQL accepts. Only for text that is searched or sorted, because a zero byte is replaced. */
+export function acceptedText(value: string): string {
+  return value.replaceAll("\0", "\u0001").toWellFormed();
+}

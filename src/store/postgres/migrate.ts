@@ -1,0 +1,107 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { DatabaseOptions, Sql } from "./database.ts";
+import { PostgresDatabase } from "./database.ts";
+import { createFunctions } from "./schema-functions.ts";
+import { createTables, userTables } from "./schema-tables.ts";
+
+/** Numbered from 1. A migration that was released is never changed, only followed by another one. */
+const migrations: readonly (() => string)[] = [() => `${createTables()}\n${createFunctions()}`];
+
+export const schemaVersion = migrations.length;
+
+/** The oldest supported major version of PostgreSQL. */
+const oldestServer = 15;
+
+/** Any number that no other program uses as an advisory lock. */
+const migrationLock = 7_233_461_902;
+
+/** The database roles. They exist before the migration, which grants them their rights. */
+export interface DatabaseRoles {
+  /** Serves clients. Must not be able to bypass row-level security. */
+  readonly app: string;
+  /** Works for all users and owns the search function. Has `BYPASSRLS` and never serves a client. */
+  readonly worker: string;
+}
+
+export interface MigrateOptions extends DatabaseOptions {
+  /** If absent, the role that migrates is also the one that serves clients. */
+  readonly roles?: DatabaseRoles;
+}
+
+/**
+ * Creates or updates the tables. Several processes can do this at the same time: an advisory lock lets one of them
+ * migrate, and the others find nothing left to do. Either all migrations are applied or none.
+ */
+export async function migrateDatabase(options: MigrateOptions): Promise<void> {
+  const database = await PostgresDatabase.create({ ...options, maxConnections: 1 });
+  try {
+    await database.transact(null, async (sql) => {
+      await checkServer(sql, database.name);
+      await sql("SELECT pg_advisory_xact_lock($1)", [migrationLock]);
+      const found = await appliedVersion(sql);
+      if (found > schemaVersion) throwAhead(database.name, found);
+      if (found === 0) await sql("CREATE SCHEMA IF NOT EXISTS skein");
+      if (found === 0) await sql(versionTable);
+      for (const [index, migration] of migrations.entries()) {
+        if (index < found) continue;
+        await sql(migration());
+        await sql("INSERT INTO skein.migrations (number) VALUES ($1)", [index + 1]);
+      }
+      if (options.roles !== undefined) await grantRights(sql, options.roles);
+    });
+  } finally {
+    await database.close();
+  }
+}
+
+const versionTable =
+  "CREATE TABLE skein.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())";
+
+/** Rejects a server that is too old, and tables of an older or newer version. */
+export async function checkDatabase(sql: Sql, database: string): Promise<void> {
+  await checkServer(sql, database);
+  const found = await appliedVersion(sql);
+  if (found > schemaVersion) throwAhead(database, found);
+  if (found < schemaVersion)
+    throw new SkeinError("database_behind", { database, found, needed: schemaVersion });
+}
+
+async function checkServer(sql: Sql, database: string): Promise<void> {
+  const [server] = await sql<{ number: string; version: string }>(
+    "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
+  );
+  const isOld = Number(server?.number ?? 0) < oldestServer * 10_000;
+  if (isOld) throw new SkeinError("database_too_old", { database, version: server?.version ?? "unknown" });
+}
+
+async function appliedVersion(sql: Sql): Promise<number> {
+  const [table] = await sql<{ exists: boolean }>(
+    "SELECT to_regclass('skein.migrations') IS NOT NULL AS exists",
+  );
+  if (table?.exists !== true) return 0;
+  const [row] = await sql<{ number: number }>("SELECT max(number) AS number FROM skein.migrations");
+  return row?.number ?? 0;
+}
+
+function throwAhead(database: string, found: number): never {
+  throw new SkeinError("database_ahead", { database, found, needed: schemaVersion });
+}
+
+/** Rights are granted on tables, never on partitions, whose rows no policy makes visible. */
+async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<void> {
+  const both = `${quoted(app)}, ${quoted(worker)}`;
+  const tables = userTables.map((table) => `skein.${table}`).join(", ");
+  await sql(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA skein FROM PUBLIC`);
+  await sql(`GRANT USAGE ON SCHEMA skein TO ${both}`);
+  await sql(`GRANT SELECT ON skein.migrations TO ${both}`);
+  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${both}`);
+  await sql(`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA skein TO ${both}`);
+  // A role needs this right at the moment it becomes the owner of a function.
+  await sql(`GRANT CREATE ON SCHEMA skein TO ${quoted(worker)}`);
+  await sql(`ALTER FUNCTION skein.search OWNER TO ${quoted(worker)}`);
+  await sql(`REVOKE CREATE ON SCHEMA skein FROM ${quoted(worker)}`);
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
