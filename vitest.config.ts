@@ -33,7 +33,7 @@ export default defineConfig({
     // More than there are cores: the longest files wait for other processes most of the time.
     maxWorkers: availableParallelism() + 2,
     env: { SKEIN_SEED: seed },
-    globalSetup: ["build-programs", "folder-in-memory"].map((name) =>
+    globalSetup: ["build-programs", "folder-in-memory", "postgres-broker"].map((name) =>
       join(import.meta.dirname, `test/support/${name}.ts`),
     ),
     sequence: { sequencer: LongestFirst },

@@ -1,10 +1,14 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
+import type { ContextOptions } from "../../src/core/context.ts";
 import type { EntryRange, Scope, SessionReach, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SessionTree, SkeinError } from "../../src/index.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { postgresFor } from "../support/postgres.ts";
 import { repetitions } from "../support/repetitions.ts";
 import { SimStore } from "../support/sim-store.ts";
 import { answered, said } from "../support/store-calls.ts";
@@ -238,71 +242,91 @@ async function outcome(act: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-const runs = repetitions.storeComparisons;
+/** A store that is compared with the memory store. */
+interface ComparedStore {
+  open(): Promise<Store>;
+  dispose(): Promise<void>;
+}
 
-test(
-  "for any operations, the files store gives the same results as the memory store, also after a reopen",
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { maxLength: 40 }),
-        fc.constantFrom(300, 1000, 100_000),
-        async (steps, tailBytes) => {
-          let time = Date.UTC(2026, 0, 1);
-          const clock = { now: () => time };
+/** Runs the steps on both stores and compares everything observable after each step. */
+async function compare(
+  steps: readonly Step[],
+  compared: (clock: Clock) => Promise<ComparedStore>,
+): Promise<void> {
+  let time = Date.UTC(2026, 0, 1);
+  const clock = { now: () => time };
+  const { open, dispose } = await compared(clock);
+  const memory = createMemoryStore({ clock });
+  let store = await open();
+  const begin = users.flatMap((_, user) =>
+    names.map((__, name): Step => ({ do: "create", user, name, at: 0, to: 0 })),
+  );
+  for (const [number, each] of [...begin, ...steps].entries()) {
+    time += 1000;
+    if (each.do === "reopen") {
+      await store.close();
+      store = await open();
+    }
+    const expected = await outcome(() => perform(memory, each, number));
+    const found = await outcome(async () => perform(await caughtUp(store), each, number));
+    expect({ step: each, found }).toEqual({ step: each, found: expected });
+  }
+  for (const scope of users) {
+    for (const name of names) {
+      for (const ask of asked(scope, name))
+        expect(await outcome(async () => ask(await caughtUp(store)))).toEqual(
+          await outcome(() => ask(memory)),
+        );
+    }
+  }
+  await store.close();
+  await dispose();
+}
+
+/** What is compared at the end, for each session. */
+function asked(scope: Scope, name: string): ((store: Store) => Promise<unknown>)[] {
+  const context = (store: Store, options?: ContextOptions) =>
+    store.sessions.context(scope, name, options).then((found) => found && { ...found, diagnostics: [] });
+  return [
+    (store) => store.sessions.get(scope, name),
+    (store) => context(store),
+    (store) => context(store, { byteBudget: 500 }),
+    (store) => store.sessions.page(scope, name, { along: "branch", limit: 1000 }),
+    (store) => store.sessions.list(scope, {}),
+    (store) => store.state.get(scope, name, "k"),
+  ];
+}
+
+const steps = fc.array(step, { maxLength: 40 });
+
+describe("for any operations, also after a reopen, the same results as the memory store", () => {
+  const runs = repetitions.storeComparisons;
+
+  test(
+    "from the files store",
+    async () => {
+      const sizes = fc.constantFrom(300, 1000, 100_000);
+      const property = fc.asyncProperty(steps, sizes, (each, tailBytes) =>
+        compare(each, async (clock) => {
           const sim = new SimStore();
-          const open = () =>
-            openFilesStore({
-              root: "/store",
-              databases: sim.databases,
-              disk: sim.disk,
-              durability: "os",
-              clock,
-              tailBytes,
-            });
-          const memory = createMemoryStore({ clock });
-          let files = await open();
-          const begin = users.flatMap((_, user) =>
-            names.map((__, name): Step => ({ do: "create", user, name, at: 0, to: 0 })),
-          );
-          for (const [number, each] of [...begin, ...steps].entries()) {
-            time += 1000;
-            if (each.do === "reopen") {
-              await files.close();
-              files = await open();
-            }
-            const expected = await outcome(() => perform(memory, each, number));
-            const found = await outcome(async () => perform(await caughtUp(files), each, number));
-            expect({ step: each, found }).toEqual({ step: each, found: expected });
-          }
-          for (const scope of users) {
-            for (const name of names) {
-              for (const ask of [
-                (store: Store) => store.sessions.get(scope, name),
-                (store: Store) =>
-                  store.sessions
-                    .context(scope, name)
-                    .then((context) => context && { ...context, diagnostics: [] }),
-                (store: Store) =>
-                  store.sessions
-                    .context(scope, name, { byteBudget: 500 })
-                    .then((context) => context && { ...context, diagnostics: [] }),
-                (store: Store) => store.sessions.page(scope, name, { along: "branch", limit: 1000 }),
-                (store: Store) => store.sessions.list(scope, {}),
-                (store: Store) => store.state.get(scope, name, "k"),
-              ]) {
-                expect(await outcome(async () => ask(await caughtUp(files)))).toEqual(
-                  await outcome(() => ask(memory)),
-                );
-              }
-            }
-          }
-          await files.close();
-          await sim.dispose();
-        },
-      ),
-      { numRuns: runs },
+          const { disk, databases } = sim;
+          const options = { root: "/store", databases, disk, durability: "os", clock, tailBytes } as const;
+          return { open: () => openFilesStore(options), dispose: () => sim.dispose() };
+        }),
+      );
+      await fc.assert(property, { numRuns: runs });
+    },
+    Math.max(300_000, runs * 2000),
+  );
+
+  test("from the PostgreSQL store", async (context) => {
+    const server = await postgresFor(context);
+    const property = fc.asyncProperty(steps, (each) =>
+      compare(each, async (clock) => {
+        const database = await server.createDatabase();
+        return { open: () => openPostgresStore({ url: database.url(), clock }), dispose: database.drop };
+      }),
     );
-  },
-  Math.max(300_000, runs * 2000),
-);
+    await fc.assert(property, { numRuns: Math.ceil(runs / 20) });
+  });
+});

@@ -240,6 +240,7 @@ describe("[OVF12] optional packages are not installed by default, and the error 
     "@opentelemetry/exporter-trace-otlp-http",
     "@opentelemetry/resources",
     "@opentelemetry/sdk-trace-base",
+    "pg",
     "sharp",
   ];
 

@@ -1,4 +1,6 @@
 import type { Scope, SearchQuery } from "../contract.ts";
+import type { IndexedHit } from "../search-rank.ts";
+import { compareHits } from "../search-rank.ts";
 import type { SearchStatistics, SearchTerm, SearchTerms } from "../search-text.ts";
 import { bm25 } from "../search-text.ts";
 import type { IndexDb } from "./index-db.ts";
@@ -9,16 +11,8 @@ import { reachCondition } from "./index-lists.ts";
 /** Only this many of the newest hits for a word are ranked. */
 const mostRanked = 20_000;
 
-export interface FoundEntry {
-  /** The entry's row in the index. Ties are sorted by row, newest first. */
-  readonly row: number;
-  readonly hasAllWords: boolean;
-  /** Higher is better. */
-  readonly score: number;
-  /** Occurrences of each term. */
-  readonly counts: readonly number[];
-  /** Length in words. */
-  readonly length: number;
+/** `row` is the entry's row in the index. */
+export interface FoundEntry extends IndexedHit {
   readonly uid: string;
   readonly entryId: string;
   readonly role: string;
@@ -130,14 +124,6 @@ function rankHits(
   }));
   return { statistics, found: firstEntries(index, ranked.toSorted(compareHits), search) };
 }
-
-/** Sorts entries with all words first, then by score, then newest first. */
-export function compareHits(one: HitPlace, other: HitPlace): number {
-  const isFirst = Number(other.hasAllWords) - Number(one.hasAllWords);
-  return isFirst || other.score - one.score || other.row - one.row;
-}
-
-export type HitPlace = Pick<FoundEntry, "row" | "score" | "hasAllWords">;
 
 function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
   const row = db.sql(`SELECT count(*) AS count FROM said WHERE ${searched.sql}`).get(...searched.values);

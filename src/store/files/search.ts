@@ -2,11 +2,13 @@ import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { hitLimit } from "../list-query.ts";
+import type { HitPlace } from "../search-rank.ts";
+import { placeOfShown, settledHits } from "../search-rank.ts";
 import type { SearchTerms } from "../search-text.ts";
-import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
+import { bm25, entryText, snippetOf, termsOf } from "../search-text.ts";
 import { entryAt } from "./index-lists.ts";
-import type { FoundEntry, HitPlace, WordSearch } from "./index-search.ts";
-import { compareHits, wordSearch } from "./index-search.ts";
+import type { FoundEntry, WordSearch } from "./index-search.ts";
+import { wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isVisible } from "./work-db.ts";
 
@@ -32,10 +34,7 @@ export class FileSearch implements SearchStore {
     return { hits: (await this.#bestHits({ query, terms, search })).slice(offset), behind };
   }
 
-  /**
-   * Masking can only lower a hit's rank, so the index order is an upper bound. Once enough hits rank above the last
-   * checked entry, no later entry can outrank them.
-   */
+  /** Checks more hits until enough of them are settled. */
   async #bestHits(asked: AskedSearch): Promise<readonly SearchHit[]> {
     const { limit } = asked.search;
     const slices = new Slices();
@@ -46,9 +45,9 @@ export class FileSearch implements SearchStore {
       const scoreOf = bm25(statistics);
       for (const each of found)
         if (!known.has(each.row)) known.set(each.row, await this.#hit(each, { ...asked, scoreOf }, slices));
-      const hits = [...known.values()].filter((hit) => hit !== null).toSorted(compareHits);
+      const hits = [...known.values()].filter((hit) => hit !== null);
       const last = found.length < most ? undefined : found.at(-1);
-      const best = last === undefined ? hits : hits.filter((hit) => compareHits(hit, last) <= 0);
+      const best = settledHits(hits, last);
       if (last === undefined || best.length >= limit) return best.slice(0, limit).map(({ hit }) => hit);
     }
   }
@@ -75,19 +74,6 @@ export class FileSearch implements SearchStore {
     const snippet = snippetOf(text, query.text);
     return { ...place, hit: { sessionId: row.sessionId, key: row.key, entryId, role, time, snippet } };
   }
-}
-
-/** Ranks a hit by its visible words. Returns `null` if the match is hidden. */
-function placeOfShown(
-  { row, hasAllWords, counts, length }: FoundEntry,
-  shown: string,
-  { terms, scoreOf }: RankedSearch,
-): HitPlace | null {
-  const words = wordsOf(shown);
-  const visible = terms.any.map((term, at) => Math.min(counts[at] ?? 0, countOccurrences(words, term)));
-  if (visible.every((count) => count === 0)) return null;
-  const hasAll = hasAllWords && terms.all.every((term) => countOccurrences(words, term) > 0);
-  return { row, hasAllWords: hasAll, score: scoreOf(visible, length) };
 }
 
 interface AskedSearch {

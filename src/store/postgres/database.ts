@@ -104,11 +104,7 @@ export class PostgresDatabase {
   }
 
   /** Runs one statement that reads, as a user, in one round trip. */
-  async read<Row>(
-    userId: string | null,
-    text: string,
-    values: readonly SqlValue[] = [],
-  ): Promise<Row[]> {
+  async read<Row>(userId: string | null, text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
     return this.#retry(true, async (client) => {
       const sent = [...begin(client, userId), client.query(text, [...values]), client.query("COMMIT")];
       const [, , answer] = await Promise.all(sent);
@@ -118,12 +114,18 @@ export class PostgresDatabase {
 
   /**
    * Calls a function that sets the user itself and is a transaction of its own. After a lost connection, it is called
-   * again, so a function that writes must recognize what it has already written.
+   * again, so a function that writes must recognize what it has already written. `isRepeated` then reports that an
+   * earlier call might have been stored.
    */
-  async call<Row>(text: string, values: readonly SqlValue[]): Promise<Row[]> {
+  async call<Row>(
+    text: string,
+    values: readonly SqlValue[],
+  ): Promise<{ readonly rows: Row[]; readonly isRepeated: boolean }> {
+    let calls = 0;
     return this.#retry(true, async (client) => {
+      calls += 1;
       try {
-        return (await client.query(text, [...values])).rows as Row[];
+        return { rows: (await client.query(text, [...values])).rows as Row[], isRepeated: calls > 1 };
       } catch (error) {
         throw new FailedAttempt(error, isConnectionLost(error) ? "unknown" : "not stored");
       }

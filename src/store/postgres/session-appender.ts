@@ -1,0 +1,150 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Plan } from "../../core/plan.ts";
+import { checkExpectedLeaf } from "../../core/plan.ts";
+import type { Appended, AppendItem, AppendOptions, Scope, SessionRecord } from "../contract.ts";
+import type { Sql } from "./database.ts";
+import { violatedIndex } from "./database-errors.ts";
+import { readSite, siteAtTip, targetOf } from "./entry-site.ts";
+import type { SessionAccess } from "./session-access.ts";
+import { recordOf } from "./session-access.ts";
+import type { SessionRow } from "./session-row.ts";
+import type { WriteOutcome, Written } from "./session-writes.ts";
+import { entriesOf, planAt, withPlan, writeCall, writeLocked } from "./session-writes.ts";
+
+/** An item whose ID is chosen, so that a repeated append finds what an earlier attempt stored. */
+type NamedItem = AppendItem & { readonly id: string };
+
+/** The result of an attempt to append. */
+interface Attempt {
+  readonly row: SessionRow;
+  readonly plan: Plan;
+  readonly written: Written | null;
+}
+
+/**
+ * Appends to sessions. Usually, the session's row is remembered, and the append is one round trip: a function locks the
+ * row, compares its revision and its fence, and writes. Otherwise, the row is locked and read first.
+ */
+export class SessionAppender {
+  readonly #access: SessionAccess;
+
+  constructor(access: SessionAccess) {
+    this.#access = access;
+  }
+
+  append(
+    scope: Scope,
+    sessionId: string,
+    items: readonly AppendItem[],
+    options: AppendOptions,
+  ): Promise<Appended> {
+    const named = items.map((item) => ({ ...item, id: item.id ?? this.#access.parts.newId() }));
+    return this.#access.inOrder(scope, sessionId, async () => {
+      const quick = await this.#appendAtOnce(scope, sessionId, named, options);
+      const { plan, row } =
+        quick.attempt ?? (await this.#appendLocked(scope, sessionId, named, options, quick));
+      return { entries: plan.entries, leafId: row.session.leafId };
+    });
+  }
+
+  async branch(
+    scope: Scope,
+    sessionId: string,
+    targetId: string | null,
+    { fence }: Pick<AppendOptions, "fence">,
+  ): Promise<SessionRecord> {
+    return this.#access.inOrder(scope, sessionId, async () => {
+      const { database, clock, newId } = this.#access.parts;
+      const attempt = await database.transact(scope.userId ?? null, async (sql) => {
+        const row = await this.lock(sql, scope, sessionId, fence);
+        const isThere = targetId === row.tipId || targetId === row.session.leafId;
+        if (isThere) return { row, plan: emptyPlan, written: null };
+        const site = await readSite(sql, row, [], targetId);
+        const draft = { type: "custom", customType: "skein.leaf" } as const;
+        const plan = planAt(row, [{ draft, id: newId() }], site, clock.now(), newId);
+        const written = withPlan(row, plan, site);
+        await writeLocked(sql, row, written);
+        return { row: written.row, plan, written };
+      });
+      this.#finish(attempt);
+      return recordOf(attempt.row.session);
+    });
+  }
+
+  /** Locks a session for a change. The fence is called while the lock is held. */
+  async lock(sql: Sql, scope: Scope, sessionId: string, fence: AppendOptions["fence"]): Promise<SessionRow> {
+    const row = await this.#access.require(sql, scope, sessionId, "write");
+    if (fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    return row;
+  }
+
+  /** Returns no attempt if the session must be read first, or has changed since it was remembered. */
+  async #appendAtOnce(
+    scope: Scope,
+    sessionId: string,
+    items: readonly NamedItem[],
+    { expectedLeafId, parentId, fence }: AppendOptions,
+  ): Promise<{ readonly attempt: Attempt | null; readonly isRepeated: boolean }> {
+    const none = { attempt: null, isRepeated: false };
+    const row = this.#access.remembered(scope, sessionId);
+    if (row === null || fence !== undefined || parentId !== undefined || items.length === 0) return none;
+    if (expectedLeafId !== undefined && expectedLeafId !== row.session.leafId) return none;
+    if (items.some((item) => targetOf(item) !== null)) return none;
+    const { clock, newId, database } = this.#access.parts;
+    const site = siteAtTip(row);
+    const plan = planAt(row, items, site, clock.now(), newId);
+    const written = withPlan(row, plan, site);
+    const { text, values } = writeCall(row, written);
+    try {
+      const { rows, isRepeated } = await database.call<{ outcome: WriteOutcome }>(text, values);
+      if (rows[0]?.outcome !== "written") return { attempt: null, isRepeated };
+    } catch (error) {
+      // One of the IDs exists. The other path compares the entries.
+      if (violatedIndex((error as Error).cause ?? error) === "entries_id") return none;
+      throw error;
+    }
+    const attempt = { row: written.row, plan, written };
+    this.#finish(attempt);
+    return { attempt, isRepeated: false };
+  }
+
+  async #appendLocked(
+    scope: Scope,
+    sessionId: string,
+    items: readonly NamedItem[],
+    { expectedLeafId, parentId, fence }: AppendOptions,
+    earlier: { readonly isRepeated: boolean },
+  ): Promise<Attempt> {
+    const { database, clock, newId } = this.#access.parts;
+    let attempts = earlier.isRepeated ? 1 : 0;
+    const script = async (sql: Sql): Promise<Attempt> => {
+      attempts += 1;
+      const row = await this.lock(sql, scope, sessionId, fence);
+      const site = await readSite(sql, row, items, parentId);
+      const plan = planAt(row, items, site, clock.now(), newId);
+      checkExpectedLeaf(plan, row.session.leafId, expectedLeafId);
+      if (plan.nodes.length === 0) return { row, plan, written: null };
+      const written = withPlan(row, plan, site);
+      await writeLocked(sql, row, written);
+      return { row: written.row, plan, written };
+    };
+    const attempt = await database.transact(scope.userId ?? null, script, { isRepeatable: true });
+    // An earlier attempt stored the entries, but its reply was lost before they were published.
+    const isStoredBefore = attempts > 1 && attempt.written === null && attempt.plan.entries.length > 0;
+    if (isStoredBefore) this.#publish(attempt.row, attempt.plan.entries);
+    this.#finish(attempt);
+    return attempt;
+  }
+
+  #finish({ row, written }: Attempt): void {
+    this.#access.remember(row);
+    if (written !== null && written.placed.length > 0) this.#publish(row, entriesOf(written));
+  }
+
+  #publish({ session }: SessionRow, entries: Plan["entries"]): void {
+    const { feed } = this.#access.parts;
+    if (feed.hasSubscribers) feed.publish({ type: "appended", session: recordOf(session), entries });
+  }
+}
+
+const emptyPlan: Plan = { entries: [], lines: [], nodes: [] };

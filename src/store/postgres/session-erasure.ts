@@ -1,0 +1,165 @@
+import { Slices } from "../../core/slices.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import type { ListedSession, Redaction, Scope } from "../contract.ts";
+import { digestOfTree } from "../digest.ts";
+import { trashedSession } from "../new-session.ts";
+import type { RedactionTarget } from "../redact.ts";
+import { checkRedactable, findRedacted, redactionOf, withoutDisplayName, withTombstones } from "../redact.ts";
+import { checkRemovedAt } from "../rules.ts";
+import type { Sql } from "./database.ts";
+import type { PlacedEntry } from "./entry-rows.ts";
+import { insertEntries, parseTree, sessionBytes } from "./entry-rows.ts";
+import { lookupText, userKey } from "./lookup-text.ts";
+import { userTables } from "./schema-tables.ts";
+import type { SessionAccess } from "./session-access.ts";
+import { recordOf, rowOfTree } from "./session-access.ts";
+import type { SessionRow, StoredSession } from "./session-row.ts";
+import { rowOf, storedColumns } from "./session-row.ts";
+import { writeLocked } from "./session-writes.ts";
+
+/** Permanently deletes a session in the trash, with its entries and state. */
+export async function purgeSession(
+  access: SessionAccess,
+  scope: Scope,
+  sessionId: string,
+  ifRemovedAt: number | undefined,
+): Promise<boolean> {
+  const { database, feed } = access.parts;
+  const row = await database.transact(scope.userId ?? null, async (sql) => {
+    const found = await access.lockTrashed(sql, scope, sessionId);
+    if (found === null) return null;
+    checkRemovedAt(found.removedAt ?? 0, ifRemovedAt);
+    const { uid, userId } = found.session;
+    for (const table of ["entries", "entry_search", "state_values"])
+      await sql(`DELETE FROM skein.${table} WHERE session_uid = $1 AND user_id = $2`, [uid, userKey(userId)]);
+    await sql("DELETE FROM skein.sessions WHERE uid = $1 AND user_id = $2", [uid, userKey(userId)]);
+    return found;
+  });
+  if (row === null) return false;
+  access.forget(row.session);
+  feed.publish({ type: "purged", session: trashedSession(row.session, row.removedAt) });
+  return true;
+}
+
+/** Deletes all of a user's rows and returns the number of sessions. */
+export async function purgeUserRows(access: SessionAccess, userId: string): Promise<number> {
+  const { database, feed } = access.parts;
+  const rows = await database.transact(userId, async (sql) => {
+    const locked = await sql<StoredSession>(
+      `SELECT ${storedColumns} FROM skein.sessions WHERE user_id = $1 ORDER BY uid FOR UPDATE`,
+      [userKey(userId)],
+    );
+    for (const table of userTables.toReversed())
+      await sql(`DELETE FROM skein.${table} WHERE user_id = $1`, [userKey(userId)]);
+    return locked.map((row) => rowOf(userId, row));
+  });
+  for (const { session, removedAt } of rows) {
+    access.forget(session);
+    feed.publish({ type: "purged", session: trashedSession(session, removedAt) });
+  }
+  return rows.length;
+}
+
+/** A session with tombstones. */
+interface RedactedSession {
+  readonly row: SessionRow;
+  readonly tree: SessionTree;
+  readonly entryIds: readonly string[];
+}
+
+/** Redacts a session and all copies of its entries in one transaction. */
+export async function redactEntries(
+  access: SessionAccess,
+  scope: Scope,
+  sessionId: string,
+  entryIds: readonly string[],
+): Promise<Redaction> {
+  const { database, feed } = access.parts;
+  const done = await database.transact(scope.userId ?? null, async (sql) => {
+    const row = await access.require(sql, scope, sessionId, "erase");
+    const bytes = await sessionBytes(sql, row);
+    checkRedactable(await parseTree(bytes, access.treeOptions), entryIds);
+    const sought = await new Slices().run(findRedacted(bytes, new Set(entryIds)));
+    const redacted: RedactedSession[] = [];
+    for (const each of [row, ...(await lockCopies(sql, row, sought))]) {
+      const found = await redactSession(access, sql, each, sought, each === row);
+      if (found !== null) redacted.push(found);
+    }
+    return redacted;
+  });
+  for (const { row } of done) {
+    if (row.removedAt !== null) continue;
+    access.remember(row);
+    feed.publish({ type: "redacted", session: recordOf(row.session) });
+  }
+  return redactionOf(done.filter((each) => each.entryIds.length > 0));
+}
+
+/**
+ * Locks the user's other sessions that contain one of the entries, including the trash. A fork holds a lock on its
+ * source until it is stored, so the search is repeated until it finds nothing new.
+ */
+async function lockCopies(
+  sql: Sql,
+  { session }: SessionRow,
+  { ids }: RedactionTarget,
+): Promise<SessionRow[]> {
+  const user = userKey(session.userId);
+  const locked = new Map<string, SessionRow>();
+  for (;;) {
+    const rows = await sql<StoredSession>(
+      `SELECT ${storedColumns} FROM skein.sessions WHERE user_id = $1 AND uid <> ALL ($3) AND uid IN (
+         SELECT session_uid FROM skein.entries WHERE user_id = $1 AND entry_id = ANY ($2)
+       ) ORDER BY uid FOR UPDATE`,
+      [user, [...ids].map(lookupText), [session.uid, ...locked.keys()]],
+    );
+    if (rows.length === 0) return [...locked.values()];
+    for (const row of rows) locked.set(row.uid, rowOf(session.userId, row));
+  }
+}
+
+async function redactSession(
+  access: SessionAccess,
+  sql: Sql,
+  row: SessionRow,
+  sought: RedactionTarget,
+  isItself: boolean,
+): Promise<RedactedSession | null> {
+  const bytes = await sessionBytes(sql, row);
+  const found = await new Slices().run(withTombstones(bytes, sought, access.parts.clock.now(), isItself));
+  if (found === null) return null;
+  const tree = await parseTree(found.bytes, access.treeOptions);
+  const meta = withoutDisplayName(row.session.meta, sought.texts) ?? row.session.meta;
+  const { name, leafId } = tree;
+  const digest = digestOfTree(tree, row.session.createdAt);
+  const session: ListedSession = { ...row.session, meta, name, leafId, digest };
+  const [grown, placed] = rowOfTree(session, tree);
+  const after = { ...grown, removedAt: row.removedAt, revision: row.revision + 1 };
+  await replaceLines(sql, after, placed);
+  await writeLocked(sql, row, { row: after, placed: [] });
+  return { row: after, tree, entryIds: found.entryIds };
+}
+
+/** Replaces the lines that changed, and their words in the search. */
+async function replaceLines(
+  sql: Sql,
+  { session }: SessionRow,
+  placed: readonly PlacedEntry[],
+): Promise<void> {
+  const { uid, userId } = session;
+  const user = userKey(userId);
+  const stored = await sql<{ seq: number; line: string }>(
+    "SELECT seq, line FROM skein.entries WHERE session_uid = $1 AND user_id = $2",
+    [uid, user],
+  );
+  const lines = new Map(stored.map(({ seq, line }) => [seq, line]));
+  const changed = placed.filter(({ place, line }) => lines.get(place.seq) !== line);
+  const seqs = changed.map(({ place }) => place.seq);
+  for (const table of ["entries", "entry_search"])
+    await sql(`DELETE FROM skein.${table} WHERE session_uid = $1 AND user_id = $2 AND seq = ANY ($3)`, [
+      uid,
+      user,
+      seqs,
+    ]);
+  await insertEntries(sql, session, changed);
+}

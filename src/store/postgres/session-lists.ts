@@ -1,0 +1,167 @@
+import { spawnIdOf } from "../../core/keys.ts";
+import type { Lookup } from "../../core/references.ts";
+import type { ListedSession, Scope, SessionQuery, SessionReach, SessionSort } from "../contract.ts";
+import type { SortedPlace } from "../list-query.ts";
+import type { PostgresDatabase, SqlValue } from "./database.ts";
+import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
+import type { SessionRow, StoredSession } from "./session-row.ts";
+import { rowOf, storedColumns } from "./session-row.ts";
+
+/** Queries for lists of sessions. Every condition compares a column that `columnsOf` writes. */
+
+const sortedBy: Readonly<Record<SessionSort, { readonly column: string; readonly isRising: boolean }>> = {
+  updated: { column: "updated_at", isRising: false },
+  created: { column: "created_at", isRising: false },
+  tokens: { column: "tokens", isRising: false },
+  cost: { column: "cost", isRising: false },
+  name: { column: "sort_name", isRising: true },
+};
+
+/** Collects conditions and their parameters. */
+class Conditions {
+  readonly values: SqlValue[] = [];
+  readonly #conditions: string[] = [];
+
+  /** Adds a parameter and returns its placeholder. */
+  value(value: SqlValue): string {
+    return `$${this.values.push(value)}`;
+  }
+
+  add(condition: string): void {
+    this.#conditions.push(condition);
+  }
+
+  get sql(): string {
+    return this.#conditions.join(" AND ");
+  }
+}
+
+function inScope({ userId, agentId }: Scope, from: "live" | "trash"): Conditions {
+  const where = new Conditions();
+  where.add(`user_id = ${where.value(userKey(userId))}`);
+  where.add(from === "live" ? "removed_at IS NULL" : "removed_at IS NOT NULL");
+  if (agentId !== undefined) where.add(`agent_id = ${where.value(agentId)}`);
+  return where;
+}
+
+export async function listSessions(
+  database: PostgresDatabase,
+  scope: Scope,
+  query: SessionQuery,
+  limit: number,
+  behind: SortedPlace | null,
+): Promise<ListedSession[]> {
+  const where = listed(scope, query);
+  const { column, isRising } = sortedBy[query.sort ?? "updated"];
+  if (behind !== null) {
+    const value = typeof behind.value === "string" ? acceptedText(behind.value) : behind.value;
+    const [at, uid] = [where.value(value), where.value(behind.uid)];
+    where.add(`(${column} ${isRising ? ">" : "<"} ${at} OR (${column} = ${at} AND uid < ${uid}))`);
+  }
+  const order = `ORDER BY ${column} ${isRising ? "ASC" : "DESC"}, uid DESC LIMIT ${where.value(limit)}`;
+  return (await readSessions(database, scope, where, order)).map(({ session }) => session);
+}
+
+export async function countSessions(
+  database: PostgresDatabase,
+  scope: Scope,
+  query: SessionQuery,
+): Promise<number> {
+  const where = listed(scope, query);
+  const text = `SELECT count(*) AS count FROM skein.sessions WHERE ${where.sql}`;
+  const [row] = await database.read<{ count: number }>(scope.userId ?? null, text, where.values);
+  return row?.count ?? 0;
+}
+
+export async function listAgents(database: PostgresDatabase, scope: Scope): Promise<string[]> {
+  const where = inScope(scope, "live");
+  const text = `SELECT DISTINCT agent_id FROM skein.sessions WHERE ${where.sql}`;
+  const rows = await database.read<{ agent_id: string }>(scope.userId ?? null, text, where.values);
+  return rows.map((row) => row.agent_id).toSorted();
+}
+
+export async function listTrash(database: PostgresDatabase, scope: Scope): Promise<SessionRow[]> {
+  return readSessions(database, scope, inScope(scope, "trash"), "ORDER BY removed_at DESC, uid DESC");
+}
+
+export async function findSessions(
+  database: PostgresDatabase,
+  scope: Scope,
+  lookup: Lookup,
+): Promise<SessionRow[]> {
+  const where = inScope(scope, "live");
+  const equals = (column: string, value: string) => where.add(`${column} = ${where.value(value)}`);
+  switch (lookup.by) {
+    case "key":
+      equals("key", lookupText(lookup.key));
+      break;
+    case "spawnId":
+      equals("spawn_id", lookupText(lookup.spawnId));
+      break;
+    case "sessionId":
+      equals("id_key", idKey(lookup.sessionId));
+      break;
+    case "uid":
+      equals("uid", lookupText(lookup.uid));
+      break;
+    case "label":
+      equals("label", lookupText(lookup.label));
+      equals("agent_id", lookup.agentId);
+      break;
+    case "prefix": {
+      const prefix = acceptedText(lookup.prefix);
+      const lowered = prefix.toLowerCase();
+      // No session ID contains a tilde, which is greater than all characters that it can contain.
+      where.add(`id_key >= ${where.value(lowered)} AND id_key < ${where.value(`${lowered}~`)}`);
+      where.add(`starts_with(session_id, ${where.value(prefix)})`);
+    }
+  }
+  const rows = await readSessions(database, scope, where, "ORDER BY uid");
+  return lookup.by === "spawnId"
+    ? rows.filter(({ session }) => spawnIdOf(session.key) === lookup.spawnId)
+    : rows;
+}
+
+async function readSessions(
+  database: PostgresDatabase,
+  { userId = null }: { readonly userId?: string | null },
+  where: Conditions,
+  order: string,
+): Promise<SessionRow[]> {
+  const text = `SELECT ${storedColumns} FROM skein.sessions WHERE ${where.sql} ${order}`;
+  const rows = await database.read<StoredSession>(userId, text, where.values);
+  return rows.map((row) => rowOf(userId, row));
+}
+
+/** The conditions of a list, without the cursor. */
+function listed(scope: Scope, query: SessionQuery): Conditions {
+  const where = inScope(scope, "live");
+  const among = (column: string, values: readonly string[] | undefined) => {
+    if (values !== undefined) where.add(`${column} = ANY (${where.value(values.map(lookupText))})`);
+  };
+  where.add(query.archived === true ? "archived" : "NOT archived");
+  if (query.kinds !== undefined && query.kinds.length > 0) among("kind", query.kinds);
+  among("uid", query.uids);
+  among("channel", query.channels);
+  among("label", query.label === undefined ? undefined : [query.label]);
+  among("spawned_by", typeof query.spawnedBy === "string" ? [query.spawnedBy] : query.spawnedBy);
+  among("forked_from", query.forkedFrom);
+  if (query.activeSince !== undefined) where.add(`updated_at >= ${where.value(query.activeSince)}`);
+  if (query.text !== undefined)
+    where.add(`strpos(names, ${where.value(acceptedText(query.text.toLowerCase()))}) > 0`);
+  if (query.includeGlobal !== true) where.add("key <> 'global'");
+  if (query.includeUnknown !== true) where.add("key <> 'unknown'");
+  if (query.reach !== undefined) addReach(where, scope, query.reach);
+  return where;
+}
+
+function addReach(where: Conditions, scope: Scope, { treeOf, descendants, agentIds }: SessionReach): void {
+  if (agentIds === "all") return;
+  const reached = [`agent_id = ANY (${where.value([...agentIds])})`];
+  if (treeOf !== null) {
+    const key = where.value(lookupText(treeOf));
+    const tree = () => `skein.tree_keys(${where.value(userKey(scope.userId))}, ${key})`;
+    reached.push(descendants === false ? `key = ${key}` : `key = ANY (ARRAY(SELECT ${tree()}))`);
+  }
+  where.add(`(${reached.join(" OR ")})`);
+}
