@@ -94,6 +94,36 @@ BEGIN
 END
 $$;`;
 
+/**
+ * Creates a session without entries. The lock lets any number of sessions be created at the same time, but none while
+ * all of the user's data is deleted.
+ */
+const createSession = `
+CREATE FUNCTION skein.create_session(p_user text, p_session json) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM set_config('skein.user_id', p_user, true);
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('skein user ' || p_user, 0));
+  INSERT INTO skein.sessions SELECT * FROM json_populate_record(NULL::skein.sessions, p_session);
+END
+$$;`;
+
+/** Deletes all of a user's rows and returns the sessions. */
+const purgeUser = `
+CREATE FUNCTION skein.purge_user(p_user text) RETURNS SETOF json
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM set_config('skein.user_id', p_user, true);
+  PERFORM pg_advisory_xact_lock(hashtextextended('skein user ' || p_user, 0));
+  RETURN QUERY SELECT to_json(s) FROM skein.sessions AS s WHERE s.user_id = p_user ORDER BY s.uid FOR UPDATE;
+  DELETE FROM skein.blobs WHERE user_id = p_user;
+  DELETE FROM skein.state_values WHERE user_id = p_user;
+  DELETE FROM skein.entry_search WHERE user_id = p_user;
+  DELETE FROM skein.entries WHERE user_id = p_user;
+  DELETE FROM skein.sessions WHERE user_id = p_user;
+END
+$$;`;
+
 const addEntries = `
 CREATE FUNCTION skein.add_entries(p_user text, p_entries json, p_search json) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -194,5 +224,7 @@ END
 $$;`;
 
 export function createFunctions(): string {
-  return [treeKeys, readSession, readContext, addEntries, append, search].join("\n");
+  return [treeKeys, readSession, readContext, createSession, purgeUser, addEntries, append, search].join(
+    "\n",
+  );
 }

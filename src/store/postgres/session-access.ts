@@ -74,10 +74,14 @@ export class SessionAccess {
     return liveRow(scope, rows);
   }
 
-  /** Returns a live session in a transaction. Throws `not_found` if there is none. */
+  /** Returns a live session in a transaction, or `null`. */
+  async find(sql: Sql, scope: Scope, sessionId: string, lock: RowLock): Promise<SessionRow | null> {
+    return liveRow(scope, await sql<FoundSession>(readSession, readArguments(scope, sessionId, lock)));
+  }
+
+  /** Like `find`, but throws `not_found` if there is no such session. */
   async require(sql: Sql, scope: Scope, sessionId: string, lock: RowLock): Promise<SessionRow> {
-    const rows = await sql<FoundSession>(readSession, readArguments(scope, sessionId, lock));
-    return liveRow(scope, rows) ?? noSuchSession(sessionId);
+    return (await this.find(sql, scope, sessionId, lock)) ?? noSuchSession(sessionId);
   }
 
   /** Locks a session in the trash. Returns `null` if it is not there. */
@@ -123,7 +127,8 @@ export function rowOfTree(session: ListedSession, tree: SessionTree): [SessionRo
   });
   const { header, tipId } = tree;
   const tip = tipId === null ? null : (byId.get(tipId) ?? null);
-  return [{ session, header, removedAt: null, revision: 1, tipId, tip, isOdd }, placed];
+  const row = { session, header, removedAt: null, revision: 1, tipId, tip, isOdd, holderRun: null, fence: 0 };
+  return [row, placed];
 }
 
 /** A listed session without its digest. */

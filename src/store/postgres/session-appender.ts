@@ -8,11 +8,14 @@ import { readSite, siteAtTip, targetOf } from "./entry-site.ts";
 import type { SessionAccess } from "./session-access.ts";
 import { recordOf } from "./session-access.ts";
 import type { SessionRow } from "./session-row.ts";
-import type { WriteOutcome, Written } from "./session-writes.ts";
+import type { HeldFence, WriteOutcome, Written } from "./session-writes.ts";
 import { entriesOf, planAt, withPlan, writeCall, writeLocked } from "./session-writes.ts";
 
 /** An item whose ID is chosen, so that a repeated append finds what an earlier attempt stored. */
 type NamedItem = AppendItem & { readonly id: string };
+
+/** A run that writes also passes its ID and fence, which are compared with the locked row. */
+type HeldAppend = AppendOptions & { readonly held?: HeldFence };
 
 /** The result of an attempt to append. */
 interface Attempt {
@@ -36,7 +39,7 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
-    options: AppendOptions,
+    options: HeldAppend,
   ): Promise<Appended> {
     const named = items.map((item) => ({ ...item, id: item.id ?? this.#access.parts.newId() }));
     return this.#access.inOrder(scope, sessionId, async () => {
@@ -51,12 +54,12 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     targetId: string | null,
-    { fence }: Pick<AppendOptions, "fence">,
+    options: Pick<HeldAppend, "fence" | "held">,
   ): Promise<SessionRecord> {
     return this.#access.inOrder(scope, sessionId, async () => {
       const { database, clock, newId } = this.#access.parts;
       const attempt = await database.transact(scope.userId ?? null, async (sql) => {
-        const row = await this.lock(sql, scope, sessionId, fence);
+        const row = await this.lock(sql, scope, sessionId, options);
         const isThere = targetId === row.tipId || targetId === row.session.leafId;
         if (isThere) return { row, plan: emptyPlan, written: null };
         const site = await readSite(sql, row, [], targetId);
@@ -71,10 +74,16 @@ export class SessionAppender {
     });
   }
 
-  /** Locks a session for a change. The fence is called while the lock is held. */
-  async lock(sql: Sql, scope: Scope, sessionId: string, fence: AppendOptions["fence"]): Promise<SessionRow> {
+  /** Locks a session for a change. The fence is checked while the lock is held. */
+  async lock(
+    sql: Sql,
+    scope: Scope,
+    sessionId: string,
+    { fence, held }: Pick<HeldAppend, "fence" | "held">,
+  ): Promise<SessionRow> {
     const row = await this.#access.require(sql, scope, sessionId, "write");
-    if (fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    const isHeld = held === undefined || (row.holderRun === held.runId && row.fence === held.fence);
+    if (!isHeld || fence?.() === false) throw new SkeinError("fenced", { sessionId });
     return row;
   }
 
@@ -83,7 +92,7 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly NamedItem[],
-    { expectedLeafId, parentId, fence }: AppendOptions,
+    { expectedLeafId, parentId, fence, held }: HeldAppend,
   ): Promise<{ readonly attempt: Attempt | null; readonly isRepeated: boolean }> {
     const none = { attempt: null, isRepeated: false };
     const row = this.#access.remembered(scope, sessionId);
@@ -94,7 +103,7 @@ export class SessionAppender {
     const site = siteAtTip(row);
     const plan = planAt(row, items, site, clock.now(), newId);
     const written = withPlan(row, plan, site);
-    const { text, values } = writeCall(row, written);
+    const { text, values } = writeCall(row, written, held);
     try {
       const { rows, isRepeated } = await database.call<{ outcome: WriteOutcome }>(text, values);
       if (rows[0]?.outcome !== "written") return { attempt: null, isRepeated };
@@ -112,14 +121,15 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly NamedItem[],
-    { expectedLeafId, parentId, fence }: AppendOptions,
+    options: HeldAppend,
     earlier: { readonly isRepeated: boolean },
   ): Promise<Attempt> {
     const { database, clock, newId } = this.#access.parts;
+    const { expectedLeafId, parentId } = options;
     let attempts = earlier.isRepeated ? 1 : 0;
     const script = async (sql: Sql): Promise<Attempt> => {
       attempts += 1;
-      const row = await this.lock(sql, scope, sessionId, fence);
+      const row = await this.lock(sql, scope, sessionId, options);
       const site = await readSite(sql, row, items, parentId);
       const plan = planAt(row, items, site, clock.now(), newId);
       checkExpectedLeaf(plan, row.session.leafId, expectedLeafId);

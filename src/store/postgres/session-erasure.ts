@@ -10,7 +10,6 @@ import type { Sql } from "./database.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
 import { insertEntries, parseTree, sessionBytes } from "./entry-rows.ts";
 import { lookupText, userKey } from "./lookup-text.ts";
-import { userTables } from "./schema-tables.ts";
 import type { SessionAccess } from "./session-access.ts";
 import { recordOf, rowOfTree } from "./session-access.ts";
 import type { SessionRow, StoredSession } from "./session-row.ts";
@@ -44,15 +43,10 @@ export async function purgeSession(
 /** Deletes all of a user's rows and returns the number of sessions. */
 export async function purgeUserRows(access: SessionAccess, userId: string): Promise<number> {
   const { database, feed } = access.parts;
-  const rows = await database.transact(userId, async (sql) => {
-    const locked = await sql<StoredSession>(
-      `SELECT ${storedColumns} FROM skein.sessions WHERE user_id = $1 ORDER BY uid FOR UPDATE`,
-      [userKey(userId)],
-    );
-    for (const table of userTables.toReversed())
-      await sql(`DELETE FROM skein.${table} WHERE user_id = $1`, [userKey(userId)]);
-    return locked.map((row) => rowOf(userId, row));
-  });
+  const found = await database.transact(userId, (sql) =>
+    sql<{ session: StoredSession }>("SELECT skein.purge_user($1) AS session", [userKey(userId)]),
+  );
+  const rows = found.map((each) => rowOf(userId, each.session));
   for (const { session, removedAt } of rows) {
     access.forget(session);
     feed.publish({ type: "purged", session: trashedSession(session, removedAt) });
@@ -134,7 +128,8 @@ async function redactSession(
   const digest = digestOfTree(tree, row.session.createdAt);
   const session: ListedSession = { ...row.session, meta, name, leafId, digest };
   const [grown, placed] = rowOfTree(session, tree);
-  const after = { ...grown, removedAt: row.removedAt, revision: row.revision + 1 };
+  const { removedAt, holderRun, fence } = row;
+  const after = { ...grown, removedAt, holderRun, fence, revision: row.revision + 1 };
   await replaceLines(sql, after, placed);
   await writeLocked(sql, row, { row: after, placed: [] });
   return { row: after, tree, entryIds: found.entryIds };

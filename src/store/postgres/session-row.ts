@@ -16,6 +16,9 @@ export interface SessionRow {
   /** `null` for an empty session. Not loaded for lists. */
   readonly tip: EntryPlace | null;
   readonly isOdd: boolean;
+  /** The run that may write, and the number that increases when another run takes over. */
+  readonly holderRun: string | null;
+  readonly fence: number;
 }
 
 /** The part of a row that is not looked up, as JSON. */
@@ -39,14 +42,16 @@ export interface StoredSession {
   readonly version: number;
   readonly is_odd: boolean;
   readonly revision: number;
+  readonly fence: number;
+  readonly holder_run: string | null;
   readonly header: string;
   readonly meta: string;
   readonly detail: string;
 }
 
 /** The columns of `StoredSession`. */
-export const storedColumns =
-  "uid, agent_id, session_id, created_at, updated_at, removed_at, version, is_odd, revision, header, meta, detail";
+export const storedColumns = `uid, agent_id, session_id, created_at, updated_at, removed_at, version, is_odd,
+  revision, fence, holder_run, header, meta, detail`;
 
 /** The positions of an entry as the database returns them. */
 export interface StoredPlace {
@@ -94,6 +99,8 @@ export function rowOf(
     tipId,
     tip: tip === null ? null : placeOf(tip),
     isOdd: stored.is_odd,
+    holderRun: stored.holder_run,
+    fence: stored.fence,
   };
 }
 

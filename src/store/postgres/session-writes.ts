@@ -109,9 +109,8 @@ export async function writeLocked(sql: Sql, before: SessionRow, written: Written
 }
 
 export async function insertSession(sql: Sql, row: SessionRow): Promise<void> {
-  const text =
-    "INSERT INTO skein.sessions SELECT * FROM json_populate_record(NULL::skein.sessions, $1::json)";
-  await orTaken(row, sql(text, [JSON.stringify(columnsOf(row))]));
+  const values = [userKey(row.session.userId), JSON.stringify(columnsOf(row))];
+  await orTaken(row, sql("SELECT skein.create_session($1, $2)", values));
 }
 
 /** Throws `conflict` if another of the user's sessions has the key, ID or label. */

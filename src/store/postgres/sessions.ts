@@ -133,17 +133,21 @@ export class PostgresSessions implements SessionStore {
     entryId: string | null,
     init: SessionInit,
   ): Promise<SessionRecord> {
-    return this.#create(scope, init, async (sql) => {
+    const target = keyInScope(scope, init.key).agentId;
+    const grow = async (sql: Sql) => {
       const row = await this.#access.require(sql, scope, sessionId, "copy");
       const source = await readWholeTree(sql, row, this.#access.treeOptions);
       if (entryId !== null) source.path(entryId);
-      const tree = await new Slices().run(source.forking(entryId, { cwd: init.cwd, ...idOf(init) }));
-      const { userId, agentId } = row.session;
-      const target = keyInScope(scope, init.key).agentId;
+      const forking = source.forking(entryId, { cwd: init.cwd, ...idOf(init) });
+      return { from: row.session, tree: await new Slices().run(forking) };
+    };
+    // Blobs are copied before the fork refers to them, and not inside its transaction, which has its own connection.
+    if (scope.agentId !== target) {
+      const { from, tree } = await this.#database.transact(scope.userId ?? null, grow);
       const hashes = [...new Set([...tree.entries()].flatMap(blobsOf))];
-      if (target !== agentId) await this.#blobs.copy({ userId, agentId }, target, hashes);
-      return tree;
-    });
+      if (from.agentId !== target) await this.#blobs.copy(from, target, hashes);
+    }
+    return this.#create(scope, init, async (sql) => (await grow(sql)).tree);
   }
 
   async adopt(scope: Scope, init: SessionInit, tree: Tree): Promise<SessionRecord> {
@@ -185,12 +189,13 @@ export class PostgresSessions implements SessionStore {
 
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     return this.#access.inOrder(scope, sessionId, async () => {
-      if ((await this.#access.get(scope, sessionId)) === null) return false;
       const row = await this.#database.transact(scope.userId ?? null, async (sql) => {
-        const found = await this.#access.require(sql, scope, sessionId, "write");
+        const found = await this.#access.find(sql, scope, sessionId, "write");
+        if (found === null) return null;
         checkUpdatedAt(found.session, options.ifUpdatedAt);
         return this.#write(sql, found, { ...found, removedAt: this.#access.parts.clock.now() });
       });
+      if (row === null) return false;
       this.#access.forget(row.session);
       this.#feed.publish({ type: "removed", session: recordOf(row.session) });
       return true;
@@ -229,7 +234,7 @@ export class PostgresSessions implements SessionStore {
     const uid = this.#access.parts.newId();
     return this.#access.inOrder(scope, sessionId, async () => {
       const done = await this.#database.transact(scope.userId ?? null, async (sql) => {
-        const row = await this.#appender.lock(sql, scope, sessionId, fence);
+        const row = await this.#appender.lock(sql, scope, sessionId, fence === undefined ? {} : { fence });
         const { changes, fresh } = planReset(row.session, options);
         const { label: _label, ...kept } = row.session.meta;
         const meta = { ...kept, resetFrom: row.session.key } as SessionMeta;
