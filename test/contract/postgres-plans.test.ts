@@ -1,0 +1,143 @@
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import type { Scope, SessionQuery, Store } from "../../src/entry-store.ts";
+import type { PostgresDatabase, SqlValue } from "../../src/store/postgres/database.ts";
+import { PostgresDatabase as Database } from "../../src/store/postgres/database.ts";
+import { countSessions, findSessions, listSessions } from "../../src/store/postgres/session-lists.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import type { TestDatabase } from "../support/postgres.ts";
+import { postgresFor } from "../support/postgres.ts";
+import { create, said } from "../support/store-calls.ts";
+
+const scope: Scope = { userId: "ann", agentId: "main" };
+const entries = 400;
+
+let database: TestDatabase | null = null;
+let store: Store;
+let direct: PostgresDatabase;
+
+/** A database with many sessions of many users, so that reading all of them is never the best plan. */
+beforeEach(async (context) => {
+  if (database !== null) return;
+  const server = await postgresFor(context);
+  database = await server.createDatabase();
+  store = await openPostgresStore({ url: database.url() });
+  direct = await Database.create({ url: database.url() });
+  await create(store, scope, "s", { label: "l", spawnedBy: "agent:main:main" });
+  await create(store, scope, "long");
+  for (let index = 0; index < entries; index += 50) {
+    const items = Array.from({ length: 50 }, (_, at) => ({
+      draft: said(`word ${at}`),
+      id: `e${index + at}`,
+    }));
+    await store.sessions.append(scope, "long", items);
+  }
+  await server.administer(
+    database.name,
+    `INSERT INTO skein.sessions SELECT (json_populate_record(s, json_build_object(
+       'uid', 'u' || n, 'user_id', 'user' || n % 50, 'key', 'k' || n, 'session_id', 'i' || n, 'id_key', 'i' || n,
+       'label', 'l' || n, 'updated_at', n, 'created_at', n, 'tokens', n, 'cost', n, 'sort_name', 'n' || n,
+       'spawned_by', 'k' || n % 100, 'forked_from', 'i' || n % 100
+     ))).* FROM skein.sessions AS s, generate_series(1, 20000) AS n WHERE s.session_id = 's'`,
+    `INSERT INTO skein.entry_search SELECT 'u' || n, 0, 0, 'user' || n % 50, 'user', n, 1, ('''w' || n || ''':1')::tsvector
+     FROM generate_series(1, 20000) AS n`,
+    "ANALYZE",
+  );
+});
+afterAll(async () => {
+  await direct?.close();
+  await store?.close();
+  await database?.drop();
+});
+
+/** Returns the tables that a statement reads as a whole. */
+async function wholeReads(run: (database: PostgresDatabase) => Promise<unknown>): Promise<string[]> {
+  const plans: string[] = [];
+  const explaining = {
+    read: async (userId: string | null, text: string, values: readonly SqlValue[]) => {
+      const rows = await direct.read<{ "QUERY PLAN": string }>(userId, `EXPLAIN ${text}`, values);
+      plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
+      return [];
+    },
+  };
+  await run(explaining as unknown as PostgresDatabase);
+  expect(plans.join("\n")).toContain("Index");
+  return plans.flatMap((plan) => [...plan.matchAll(/Seq Scan on (\w+)/g)].map(([, table]) => String(table)));
+}
+
+const queries: Readonly<Record<string, SessionQuery>> = {
+  "no filter": {},
+  "archived sessions": { archived: true },
+  "a kind": { kinds: ["cron"] },
+  "a channel": { channels: ["matrix"] },
+  "a label": { label: "l5" },
+  "a text": { text: "abc" },
+  "a time": { activeSince: 5 },
+  "a parent": { spawnedBy: "k5" },
+  "several parents": { spawnedBy: ["k5", "k6"] },
+  forks: { forkedFrom: ["i5"] },
+  uids: { uids: ["u1", "u2"] },
+  "a tree": { reach: { treeOf: "k5", agentIds: [] } },
+  "agents and a tree": { reach: { treeOf: "k5", agentIds: ["main"] } },
+  created: { sort: "created" },
+  tokens: { sort: "tokens" },
+  cost: { sort: "cost" },
+  name: { sort: "name" },
+};
+
+describe("with many sessions", () => {
+  test.each(Object.entries(queries))("a list by %s uses an index, also after a cursor", async (_, query) => {
+    const place = { value: query.sort === "name" ? "n5" : 5, uid: "u5" };
+    for (const behind of [null, place])
+      expect(await wholeReads((db) => listSessions(db, { userId: "user5" }, query, 11, behind))).toEqual([]);
+    expect(await wholeReads((db) => countSessions(db, { userId: "user5" }, query))).toEqual([]);
+  });
+
+  test.each([
+    { by: "key", key: "k5" },
+    { by: "spawnId", spawnId: "x" },
+    { by: "sessionId", sessionId: "i5" },
+    { by: "uid", uid: "u5" },
+    { by: "label", label: "l5", agentId: "main" },
+    { by: "prefix", prefix: "i5" },
+  ] as const)("a lookup by $by uses an index", async (lookup) => {
+    expect(await wholeReads((db) => findSessions(db, { userId: "user5" }, lookup))).toEqual([]);
+  });
+
+  test("an unrestricted list reads its rows in order, and no more of them than it returns", async () => {
+    const plans: string[] = [];
+    const explaining = {
+      read: async (userId: string | null, text: string, values: readonly SqlValue[]) => {
+        const rows = await direct.read<{ "QUERY PLAN": string }>(userId, `EXPLAIN ${text}`, values);
+        plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
+        return [];
+      },
+    } as unknown as PostgresDatabase;
+    for (const sort of ["updated", "created", "tokens", "cost", "name"] as const)
+      await listSessions(explaining, { userId: "user5" }, { sort }, 11, null);
+    for (const plan of plans) expect(plan).not.toContain("Sort");
+  });
+});
+
+describe("the context", () => {
+  const read = async (): Promise<number> => {
+    const { rows } = await direct.call("SELECT * FROM skein.read_context('ann', 'main', 'long', NULL)", []);
+    return rows.length;
+  };
+
+  test("is read from the last compaction on, however long the session is", async () => {
+    const session = 1;
+    expect(await read()).toBe(session + entries);
+    const kept = `e${entries - 5}`;
+    const draft = { type: "compaction", summary: "S", firstKeptEntryId: kept, tokensBefore: 1 } as const;
+    await store.sessions.append(scope, "long", [{ draft, id: "sum" }]);
+    expect(await read()).toBe(session + 5 + 1);
+    await store.sessions.branch(scope, "long", "e3");
+    expect(await read()).toBe(session + 4 + 1);
+    await store.sessions.branch(scope, "long", "sum");
+    const context = await store.sessions.context(scope, "long");
+    expect(context?.entryIds).toEqual([
+      "sum",
+      ...Array.from({ length: 5 }, (_, at) => `e${entries - 5 + at}`),
+    ]);
+  });
+});

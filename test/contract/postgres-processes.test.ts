@@ -1,0 +1,183 @@
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { createIdSource } from "../../src/core/ids.ts";
+import type { Scope, Store } from "../../src/entry-store.ts";
+import { ChangeFeed } from "../../src/store/change-feed.ts";
+import { PostgresDatabase } from "../../src/store/postgres/database.ts";
+import { userTables } from "../../src/store/postgres/schema-tables.ts";
+import { SessionAccess } from "../../src/store/postgres/session-access.ts";
+import { SessionAppender } from "../../src/store/postgres/session-appender.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import type { TestDatabase, TestServer } from "../support/postgres.ts";
+import { postgresFor } from "../support/postgres.ts";
+import type { PostgresProxy } from "../support/postgres-proxy.ts";
+import { startPostgresProxy } from "../support/postgres-proxy.ts";
+import { allEntries, append, create, ids, refused, said } from "../support/store-calls.ts";
+
+let server: TestServer;
+let database: TestDatabase | null = null;
+let proxy: PostgresProxy;
+/** Two stores on one database, as in two processes. */
+let one: Store;
+let other: Store;
+let users = 0;
+let scope: Scope;
+
+beforeEach(async (context) => {
+  server = await postgresFor(context);
+  scope = { userId: `user${users++}`, agentId: "main" };
+  if (database !== null) return;
+  database = await server.createDatabase();
+  proxy = await startPostgresProxy(database.url());
+  one = await openPostgresStore({ url: proxy.url });
+  other = await openPostgresStore({ url: database.url() });
+});
+afterAll(async () => {
+  await one?.close();
+  await other?.close();
+  await proxy?.close();
+  await database?.drop();
+});
+
+describe("two processes on one database", () => {
+  test("concurrent appends form one chain and lose nothing", async () => {
+    await create(one, scope, "s");
+    const names = Array.from({ length: 60 }, (_, index) => `e${index}`);
+    await Promise.all(names.map((name, index) => append(index % 2 === 0 ? one : other, scope, "s", name)));
+    const entries = await allEntries(one, scope, "s");
+    expect(entries.map(({ id }) => id).toSorted()).toEqual(names.toSorted());
+    for (const [index, entry] of entries.entries())
+      expect(entry.parentId).toBe(entries[index - 1]?.id ?? null);
+    expect(await other.sessions.get(scope, "s")).toEqual(await one.sessions.get(scope, "s"));
+  });
+
+  test("a process notices that the other one has appended, branched, patched or redacted", async () => {
+    await create(one, scope, "s");
+    await append(one, scope, "s", "a", "b");
+    await append(other, scope, "s", "c");
+    const item = [{ draft: said("d"), id: "d" }];
+    await refused("conflict", () => one.sessions.append(scope, "s", item, { expectedLeafId: "b" }));
+    await one.sessions.append(scope, "s", item, { expectedLeafId: "c" });
+    await other.sessions.branch(scope, "s", "a");
+    await append(one, scope, "s", "e");
+    expect((await other.sessions.context(scope, "s"))?.entryIds).toEqual(["a", "e"]);
+    await other.sessions.patch(scope, "s", { model: "x/y" });
+    await append(one, scope, "s", "f");
+    expect((await one.sessions.get(scope, "s"))?.meta).toEqual({ model: "x/y" });
+    await other.sessions.redact(scope, "s", ["e"]);
+    await append(one, scope, "s", "g");
+    expect((await one.search.search(scope, { text: "e" })).hits).toEqual([]);
+    expect((await other.sessions.context(scope, "s"))?.entryIds).toEqual(["a", "e", "f", "g"]);
+  });
+
+  test("a process does not append to a session that the other one removed, purged or replaced", async () => {
+    await create(one, scope, "s");
+    await append(one, scope, "s", "a");
+    await other.sessions.remove(scope, "s");
+    await refused("not_found", () => append(one, scope, "s", "b"));
+    await other.sessions.purge(scope, "s");
+    await refused("not_found", () => append(one, scope, "s", "b"));
+    await create(other, scope, "s");
+    await append(one, scope, "s", "c");
+    expect(await ids(other, scope, "s")).toEqual(["c"]);
+  });
+
+  test("only one of them creates a key, an ID or a label", async () => {
+    const outcomes = await Promise.allSettled(
+      [one, other, one, other].map((store) => create(store, scope, "s", { label: "l" })),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "conflict" });
+  });
+
+  test("a state value is set once per version", async () => {
+    await create(one, scope, "s");
+    const setting = [one, other, one, other].map((store, index) =>
+      store.state.set(scope, "s", "k", index, { ifVersion: null }),
+    );
+    const outcomes = await Promise.allSettled(setting);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    await Promise.all([one, other, one].map((store) => store.state.set(scope, "s", "k", 0)));
+    expect((await one.state.get(scope, "s", "k"))?.version).toBe(4);
+  });
+
+  test("nothing of a purged user is left, even if sessions are created at the same time", async () => {
+    for (const name of ["a", "b", "c"]) await create(one, scope, name);
+    const busy = ["d", "e", "f", "g"].map(async (name) => {
+      await create(other, scope, name).catch(() => null);
+      await append(other, scope, name, "x").catch(() => null);
+    });
+    await one.purgeUser(String(scope.userId));
+    await Promise.all(busy);
+    await one.purgeUser(String(scope.userId));
+    const counts = userTables.map((table) => `SELECT FROM skein.${table} WHERE user_id = '${scope.userId}'`);
+    const found = await server.administer(String(database?.name), ...counts);
+    expect(found.map(({ rowCount }) => rowCount)).toEqual(userTables.map(() => 0));
+  });
+
+  test("no entry is left without its session", async () => {
+    for (let round = 0; round < 5; round++) {
+      const making = ["a", "b", "c", "d"].map(async (name) => {
+        await create(other, scope, name).catch(() => null);
+        await append(other, scope, name, "x").catch(() => null);
+      });
+      await Promise.all([...making, one.purgeUser(String(scope.userId))]);
+    }
+    const [orphans] = await server.administer(
+      String(database?.name),
+      "SELECT FROM skein.entries WHERE session_uid NOT IN (SELECT uid FROM skein.sessions)",
+    );
+    expect(orphans?.rowCount).toBe(0);
+  });
+});
+
+describe("round trips", () => {
+  /** Returns how often the store sent something to the server. */
+  async function roundTrips(act: () => Promise<unknown>): Promise<number> {
+    const before = proxy.sent();
+    await act();
+    return proxy.sent() - before;
+  }
+
+  test("an append to a session that this process has used, a record and a context take one each", async () => {
+    await create(one, scope, "s");
+    expect(await roundTrips(() => append(one, scope, "s", "a"))).toBe(1);
+    expect(await roundTrips(() => append(one, scope, "s", "b", "c"))).toBe(1);
+    const options = { expectedLeafId: "c" };
+    const item = [{ draft: said("d"), id: "d" }];
+    expect(await roundTrips(() => one.sessions.append(scope, "s", item, options))).toBe(1);
+    expect(await roundTrips(() => one.sessions.context(scope, "s"))).toBe(1);
+    expect(await roundTrips(() => one.sessions.get(scope, "s"))).toBe(1);
+  });
+});
+
+describe("an append for a run", () => {
+  test("is stored only with the run and the fence in the session's row", async () => {
+    const direct = await PostgresDatabase.create({ url: String(database?.url()) });
+    const feed = new ChangeFeed();
+    const parts = { database: direct, feed, clock: systemClock, newId: createIdSource() };
+    const access = new SessionAccess(parts);
+    const appender = new SessionAppender(access);
+    const { uid } = await create(one, scope, "s");
+    await server.administer(
+      String(database?.name),
+      `UPDATE skein.sessions SET fence = 7, holder_run = 'run-1' WHERE uid = '${uid}'`,
+    );
+    const write = (id: string, runId: string, fence: number) =>
+      appender.append(scope, "s", [{ draft: said(id), id }], { held: { runId, fence } });
+    // The first append of a process locks the session, and later ones are a single call.
+    for (const round of ["locked", "at once"]) {
+      await write(`held ${round}`, "run-1", 7);
+      for (const [runId, fence] of [
+        ["run-1", 6],
+        ["run-1", 8],
+        ["run-2", 7],
+      ] as const)
+        await refused("fenced", () => write(`not held ${round}`, runId, fence));
+      await refused("fenced", () => appender.append(scope, "s", [], { held: { runId: "run-2", fence: 7 } }));
+    }
+    expect(await ids(one, scope, "s")).toEqual(["held locked", "held at once"]);
+    await direct.close();
+  });
+});

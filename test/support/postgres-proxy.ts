@@ -1,0 +1,67 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+
+/** A proxy between a store and its server that counts what the store sends and can drop replies. */
+export interface PostgresProxy {
+  /** The server's address, through the proxy. */
+  readonly url: string;
+  /** The number of times the store has sent something. A small request is sent at once. */
+  sent(): number;
+  /** Closes the connection instead of passing on the reply to the next request that contains this text. */
+  dropReplyTo(text: string): void;
+  /** The number of replies that were dropped. */
+  dropped(): number;
+  close(): Promise<void>;
+}
+
+export async function startPostgresProxy(target: string): Promise<PostgresProxy> {
+  const address = new URL(target);
+  const sockets = new Set<Socket>();
+  let [sent, dropped] = [0, 0];
+  let wanted: string | null = null;
+  const proxy = createServer((client) => {
+    const server = connect(Number(address.port), address.hostname);
+    let isDropping = false;
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      socket.on("close", () => {
+        sockets.delete(socket);
+        client.destroy();
+        server.destroy();
+      });
+    }
+    client.on("data", (chunk) => {
+      sent += 1;
+      if (wanted !== null && chunk.includes(wanted)) {
+        wanted = null;
+        isDropping = true;
+      }
+      server.write(chunk);
+    });
+    server.on("data", (chunk) => {
+      if (!isDropping) return void client.write(chunk);
+      dropped += 1;
+      client.destroy();
+    });
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const own = proxy.address();
+  const url = new URL(target);
+  url.port = String(typeof own === "object" ? own?.port : 0);
+  return {
+    url: url.href,
+    sent: () => sent,
+    dropReplyTo: (text) => {
+      wanted = text;
+    },
+    dropped: () => dropped,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+      await once(proxy, "close");
+    },
+  };
+}
