@@ -50,6 +50,17 @@ export function sortValue(session: ListedSession, sort: SessionSort = "updated")
   }
 }
 
+/** The column that contains `sortValue` in every store with an index, and its direction. */
+export const sortColumns: Readonly<
+  Record<SessionSort, { readonly column: string; readonly isRising: boolean }>
+> = {
+  updated: { column: "updated_at", isRising: false },
+  created: { column: "created_at", isRising: false },
+  tokens: { column: "tokens", isRising: false },
+  cost: { column: "cost", isRising: false },
+  name: { column: "sort_name", isRising: true },
+};
+
 /** Returns the sessions after the cursor, in the query's order. */
 export function sortSessions(
   found: readonly ListedSession[],
@@ -219,12 +230,29 @@ export function pageOf(entries: readonly Entry[], leafId: string | null, range: 
 
 function placeOf(entries: readonly Entry[], id: string): number {
   const place = entries.findIndex((entry) => entry.id === id);
-  if (place !== -1) return place;
-  throw new SkeinError("not_found", {
-    what: "Entry",
-    name: id,
-    advice: "Use the ID of an entry in this session",
-  });
+  return place === -1 ? noSuchEntry(id) : place;
+}
+
+export function noSuchEntry(id: string): never {
+  const advice = "Use the ID of an entry in this session";
+  throw new SkeinError("not_found", { what: "Entry", name: id, advice });
+}
+
+/** Limits a page to a number of bytes, counted from the requested end. Keeps at least one item. */
+export function withinBytes<Item>(
+  items: readonly Item[],
+  isForward: boolean,
+  bytes: number | undefined,
+  sizeOf: (item: Item) => number,
+): readonly Item[] {
+  if (bytes === undefined) return items;
+  let [count, size] = [0, 0];
+  for (const item of isForward ? items : items.toReversed()) {
+    size += sizeOf(item);
+    if (size > bytes && count > 0) break;
+    count += 1;
+  }
+  return isForward ? items.slice(0, count) : items.slice(items.length - count);
 }
 
 /** Limits above the maximum are reduced to the maximum. */

@@ -118,6 +118,21 @@ describe("with many sessions", () => {
   });
 });
 
+describe("a search among many users", () => {
+  test("reads no table as a whole, although row-level security applies to the serving role", async () => {
+    const scans = await direct.transact("user5", async (sql) => {
+      const search =
+        "SELECT skein.search('user5', NULL, NULL, NULL, NULL, true, NULL, $1, $2, '{false}', 100)";
+      expect(await sql(search, ["'w5'", ["w5"]])).toHaveLength(1);
+      expect(await sql(search, ["'w6'", ["w6"]])).toHaveLength(0);
+      return sql<{ relname: string }>(
+        "SELECT relname FROM pg_stat_xact_user_tables WHERE schemaname = 'skein' AND seq_scan > 0",
+      );
+    });
+    expect(scans).toEqual([]);
+  });
+});
+
 describe("the context", () => {
   const read = async (): Promise<number> => {
     const { rows } = await direct.call("SELECT * FROM skein.read_context('ann', 'main', 'long', NULL)", []);

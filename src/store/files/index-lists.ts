@@ -2,15 +2,9 @@ import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession, parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
-import type {
-  EntryPage,
-  EntryRange,
-  ListedSession,
-  SessionQuery,
-  SessionReach,
-  SessionSort,
-} from "../contract.ts";
+import type { EntryPage, EntryRange, ListedSession, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
+import { sortColumns, withinBytes } from "../list-query.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
@@ -24,14 +18,6 @@ interface ListScope {
 
 export const everyUser = Symbol("every user");
 
-const sortedBy: Readonly<Record<SessionSort, { readonly column: string; readonly isRising: boolean }>> = {
-  updated: { column: "updated_at", isRising: false },
-  created: { column: "created_at", isRising: false },
-  tokens: { column: "tokens", isRising: false },
-  cost: { column: "cost", isRising: false },
-  name: { column: "sort_name", isRising: true },
-};
-
 export function listSessions(
   { db }: IndexDb,
   scope: ListScope,
@@ -40,7 +26,7 @@ export function listSessions(
   behind: SortedPlace | null,
 ): ListedSession[] {
   const { sql, values, table } = listed(scope, query);
-  const { column, isRising } = sortedBy[query.sort ?? "updated"];
+  const { column, isRising } = sortColumns[query.sort ?? "updated"];
   const after = `${column} ${isRising ? ">" : "<"} ? OR (${column} = ? AND uid < ?)`;
   const from = behind === null ? "" : ` AND (${after})`;
   const place = behind === null ? [] : [behind.value, behind.value, behind.uid];
@@ -219,7 +205,7 @@ export async function pageByIndex(
   const to = range.after === undefined ? before : Math.min(before, from + range.limit);
   if (from < first) return null;
   const wanted = index.places(uid, from, Math.max(from, to));
-  const places = within(wanted, range.after !== undefined, range.bytes);
+  const places = withinBytes(wanted, range.after !== undefined, range.bytes, ({ length }) => length);
   const found = await readTogether(file, places);
   if (found === null) return null;
   const some = found.length > 0;
@@ -230,21 +216,6 @@ export async function pageByIndex(
     hasLater: some && (to < entries || (isCut && range.after !== undefined)),
     leafId: fold.leafId,
   };
-}
-
-/** Limits the entries to `bytes`, counting from the requested end. Keeps at least one entry. */
-function within(
-  places: readonly IndexedPlace[],
-  forward: boolean,
-  bytes = Number.POSITIVE_INFINITY,
-): readonly IndexedPlace[] {
-  let [count, length] = [0, 0];
-  for (const place of forward ? places : places.toReversed()) {
-    length += place.length;
-    if (length > bytes && count > 0) break;
-    count += 1;
-  }
-  return forward ? places.slice(0, count) : places.slice(places.length - count);
 }
 
 async function readTogether(file: SessionFile, places: readonly IndexedPlace[]): Promise<Entry[] | null> {

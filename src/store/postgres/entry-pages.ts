@@ -1,10 +1,9 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import { contextOf, initialState, stateAfter } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
-import { SkeinError } from "../../core/errors.ts";
 import type { Node } from "../../core/link-entries.ts";
 import type { EntryPage, EntryRange, Scope } from "../contract.ts";
-import { entryLimit } from "../list-query.ts";
+import { entryLimit, noSuchEntry, withinBytes } from "../list-query.ts";
 import type { PostgresDatabase, Sql } from "./database.ts";
 import { parseLines } from "./entry-rows.ts";
 import type { Chain } from "./entry-site.ts";
@@ -91,7 +90,7 @@ export async function readPage(sql: Sql, row: SessionRow, range: EntryRange): Pr
   const from = after === null ? Math.max(0, before - limit) : after + 1;
   const to = after === null ? before : Math.min(before, from + limit);
   const rows = await readRange(sql, row, cutChains(chains, from, Math.max(from, to)));
-  const kept = withinBytes(rows, after !== null, range.bytes);
+  const kept = withinBytes(rows, after !== null, range.bytes, (line) => Buffer.byteLength(line));
   const isCut = kept.length < rows.length;
   const hasAny = kept.length > 0;
   return {
@@ -118,11 +117,7 @@ async function indexOf(
     if (found !== undefined && from <= found.seq && found.seq <= to) return index + found.seq - from;
     index += to - from + 1;
   }
-  throw new SkeinError("not_found", {
-    what: "Entry",
-    name: entryId,
-    advice: "Use the ID of an entry in this session",
-  });
+  return noSuchEntry(entryId);
 }
 
 /** Returns the parts of the chains between two indexes. */
@@ -145,19 +140,4 @@ async function readRange(sql: Sql, { session }: SessionRow, chains: readonly Cha
     [userKey(session.userId), session.uid, chains.map((each) => each.from), chains.map((each) => each.to)],
   );
   return rows.map(({ line }) => line);
-}
-
-/** Limits the lines to a number of bytes, counted from the requested end. Keeps at least one line. */
-function withinBytes(
-  lines: readonly string[],
-  isForward: boolean,
-  bytes = Number.POSITIVE_INFINITY,
-): readonly string[] {
-  let [count, length] = [0, 0];
-  for (const line of isForward ? lines : lines.toReversed()) {
-    length += Buffer.byteLength(line);
-    if (length > bytes && count > 0) break;
-    count += 1;
-  }
-  return isForward ? lines.slice(0, count) : lines.slice(lines.length - count);
 }

@@ -1,21 +1,14 @@
 import { spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
-import type { ListedSession, Scope, SessionQuery, SessionReach, SessionSort } from "../contract.ts";
+import type { ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
+import { sortColumns } from "../list-query.ts";
 import type { PostgresDatabase, SqlValue } from "./database.ts";
 import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
 import type { SessionRow, StoredSession } from "./session-row.ts";
 import { rowOf, storedColumns } from "./session-row.ts";
 
 /** Queries for lists of sessions. Every condition compares a column that `columnsOf` writes. */
-
-const sortedBy: Readonly<Record<SessionSort, { readonly column: string; readonly isRising: boolean }>> = {
-  updated: { column: "updated_at", isRising: false },
-  created: { column: "created_at", isRising: false },
-  tokens: { column: "tokens", isRising: false },
-  cost: { column: "cost", isRising: false },
-  name: { column: "sort_name", isRising: true },
-};
 
 /** Collects conditions and their parameters. */
 class Conditions {
@@ -52,7 +45,7 @@ export async function listSessions(
   behind: SortedPlace | null,
 ): Promise<ListedSession[]> {
   const where = listed(scope, query);
-  const { column, isRising } = sortedBy[query.sort ?? "updated"];
+  const { column, isRising } = sortColumns[query.sort ?? "updated"];
   if (behind !== null) {
     const value = typeof behind.value === "string" ? acceptedText(behind.value) : behind.value;
     const [at, uid] = [where.value(value), where.value(behind.uid)];

@@ -1,11 +1,8 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
-import { parseSessionId } from "../../core/names.ts";
 import type { Lookup } from "../../core/references.ts";
-import { Slices } from "../../core/slices.ts";
-import type { SessionTree as Tree } from "../../core/tree.ts";
-import { SessionTree } from "../../core/tree.ts";
+import type { SessionTree } from "../../core/tree.ts";
 import type {
   Appended,
   AppendItem,
@@ -25,9 +22,8 @@ import type {
 } from "../contract.ts";
 import { decodeCursor, listPage, pageOf, sessionLimit } from "../list-query.ts";
 import { trashedSession } from "../new-session.ts";
-import { checkUpdatedAt, checkVersion, keyInScope, noSuchSession } from "../rules.ts";
+import { checkUpdatedAt, checkVersion, noSuchSession } from "../rules.ts";
 import { applyPatch, metaChanges, metaDraft, planReset } from "../session-meta.ts";
-import { blobsOf, copyTree } from "../session-trees.ts";
 import type { BlobBytes } from "./blobs.ts";
 import type { Sql } from "./database.ts";
 import { readContext, readEntry, readPage } from "./entry-pages.ts";
@@ -36,6 +32,7 @@ import { siteAtTip } from "./entry-site.ts";
 import type { SessionAccess } from "./session-access.ts";
 import { recordOf } from "./session-access.ts";
 import { SessionAppender } from "./session-appender.ts";
+import { SessionCreator } from "./session-creator.ts";
 import { purgeSession, redactEntries } from "./session-erasure.ts";
 import { countSessions, findSessions, listAgents, listSessions, listTrash } from "./session-lists.ts";
 import type { SessionRow } from "./session-row.ts";
@@ -45,18 +42,16 @@ import { planAt, withPlan, writeLocked } from "./session-writes.ts";
 export class PostgresSessions implements SessionStore {
   readonly #access: SessionAccess;
   readonly #appender: SessionAppender;
-  readonly #blobs: BlobBytes;
+  readonly #creator: SessionCreator;
 
   constructor(access: SessionAccess, blobs: BlobBytes) {
     this.#access = access;
     this.#appender = new SessionAppender(access);
-    this.#blobs = blobs;
+    this.#creator = new SessionCreator(access, blobs);
   }
 
   create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    return this.#create(scope, init, async () =>
-      SessionTree.create({ cwd: init.cwd, ...idOf(init) }, this.#access.treeOptions),
-    );
+    return this.#creator.create(scope, init);
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
@@ -127,34 +122,12 @@ export class PostgresSessions implements SessionStore {
     return this.#appender.branch(scope, sessionId, targetId, options);
   }
 
-  async fork(
-    scope: Scope,
-    sessionId: string,
-    entryId: string | null,
-    init: SessionInit,
-  ): Promise<SessionRecord> {
-    const target = keyInScope(scope, init.key).agentId;
-    const grow = async (sql: Sql) => {
-      const row = await this.#access.require(sql, scope, sessionId, "copy");
-      const source = await readWholeTree(sql, row, this.#access.treeOptions);
-      if (entryId !== null) source.path(entryId);
-      const forking = source.forking(entryId, { cwd: init.cwd, ...idOf(init) });
-      return { from: row.session, tree: await new Slices().run(forking) };
-    };
-    // Blobs are copied before the fork refers to them, and not inside its transaction, which has its own connection.
-    if (scope.agentId !== target) {
-      const { from, tree } = await this.#database.transact(scope.userId ?? null, grow);
-      const hashes = [...new Set([...tree.entries()].flatMap(blobsOf))];
-      if (from.agentId !== target) await this.#blobs.copy(from, target, hashes);
-    }
-    return this.#create(scope, init, async (sql) => (await grow(sql)).tree);
+  fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord> {
+    return this.#creator.fork(scope, sessionId, entryId, init);
   }
 
-  async adopt(scope: Scope, init: SessionInit, tree: Tree): Promise<SessionRecord> {
-    const id = init.sessionId === undefined ? this.#access.parts.newId() : parseSessionId(init.sessionId);
-    const copying = copyTree(tree, { id, cwd: init.cwd }, this.#access.treeOptions);
-    const copy = await new Slices().run(copying);
-    return this.#create(scope, init, async () => copy);
+  adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
+    return this.#creator.adopt(scope, init, tree);
   }
 
   async context(
@@ -240,8 +213,8 @@ export class PostgresSessions implements SessionStore {
         const meta = { ...kept, resetFrom: row.session.key } as SessionMeta;
         const { key } = changes;
         const old = await this.#patch(sql, row, changes, { meta, key, kind: kindOf(parseKey(key)) });
-        const tree = SessionTree.create({ cwd: fresh.cwd, ...idOf(fresh) }, this.#access.treeOptions);
-        return { old, changes, begun: await this.#access.insert(sql, scope, fresh, uid, tree) };
+        const begun = await this.#access.insert(sql, scope, fresh, uid, this.#creator.emptyTree(fresh));
+        return { old, changes, begun };
       });
       this.#access.remember(done.old);
       const old = recordOf(done.old.session);
@@ -264,23 +237,6 @@ export class PostgresSessions implements SessionStore {
 
   get #feed() {
     return this.#access.parts.feed;
-  }
-
-  /** Creates a session. If the reply to the commit is lost, the repeated transaction finds the session by its uid. */
-  async #create(scope: Scope, init: SessionInit, grow: (sql: Sql) => Promise<Tree>): Promise<SessionRecord> {
-    const uid = this.#access.parts.newId();
-    let attempts = 0;
-    let inserted: SessionRow | null = null;
-    const script = async (sql: Sql) => {
-      attempts += 1;
-      const isStored =
-        attempts > 1 && (await sql("SELECT FROM skein.sessions WHERE uid = $1", [uid])).length > 0;
-      if (isStored && inserted !== null) return inserted;
-      inserted = await this.#access.insert(sql, scope, init, uid, await grow(sql));
-      return inserted;
-    };
-    const options = { isRepeatable: true };
-    return this.#access.publishCreated(await this.#database.transact(scope.userId ?? null, script, options));
   }
 
   /** Stores changed metadata, and an entry that records the change. */
@@ -314,8 +270,4 @@ export class PostgresSessions implements SessionStore {
     if (row === null) return null;
     return this.#database.transact(scope.userId ?? null, (sql) => read(sql, row), { isRepeatable: true });
   }
-}
-
-function idOf({ sessionId }: SessionInit): { readonly id?: string } {
-  return sessionId === undefined ? {} : { id: sessionId };
 }
