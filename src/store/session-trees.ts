@@ -76,3 +76,8 @@ export function blobsOf(entry: Entry): string[] {
     return isRecord(blob) && typeof blob.sha256 === "string" ? [blob.sha256] : [];
   });
 }
+
+/** Returns the blobs that lines refer to, without parsing them. */
+export function hashesIn(text: string): string[] {
+  return [...text.matchAll(/"sha256":"([0-9a-f]{64})"/g)].map((match) => match[1] as string);
+}

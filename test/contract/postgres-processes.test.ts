@@ -2,9 +2,11 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
+import type { EntryDraft } from "../../src/index.ts";
 import { ChangeFeed } from "../../src/store/change-feed.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
+import type { SessionParts } from "../../src/store/postgres/session-access.ts";
 import { SessionAccess } from "../../src/store/postgres/session-access.ts";
 import { SessionAppender } from "../../src/store/postgres/session-appender.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
@@ -38,6 +40,10 @@ afterAll(async () => {
   await proxy?.close();
   await database?.drop();
 });
+
+function partsWith(direct: PostgresDatabase): SessionParts {
+  return { database: direct, feed: new ChangeFeed(), clock: systemClock, newId: createIdSource() };
+}
 
 describe("two processes on one database", () => {
   test("concurrent appends form one chain and lose nothing", async () => {
@@ -132,6 +138,51 @@ describe("two processes on one database", () => {
   });
 });
 
+describe("a process that stops in the middle of a change", () => {
+  test("does not keep the session locked, and its change is repeated", async () => {
+    await create(one, scope, "s");
+    const paused = await PostgresDatabase.create({ url: String(database?.url()), idleTransactionMs: 50 });
+    const access = new SessionAccess(partsWith(paused));
+    let attempts = 0;
+    const entry = await paused.transact(scope.userId ?? null, async (sql) => {
+      attempts += 1;
+      await access.require(sql, scope, "s", "write");
+      // Waits for the lock that this transaction holds, until the server ends this transaction.
+      if (attempts === 1) await append(other, scope, "s", "a");
+      return sql<{ entry_id: string }>("SELECT entry_id FROM skein.entries WHERE user_id = $1", [
+        String(scope.userId),
+      ]);
+    });
+    expect([attempts, entry]).toEqual([2, [{ entry_id: "a" }]]);
+    await paused.close();
+  });
+});
+
+describe("redaction", () => {
+  test("deletes the blobs of an entry, unless another entry refers to them", async () => {
+    const withBlob = async (sessionId: string, id: string, sha256: string) => {
+      const blob = { sha256, bytes: 1, mimeType: "text/plain", was: "text" };
+      const content = [{ type: "text", text: id, skein: { blob } }];
+      const draft = { type: "message", message: { role: "user", content } } as EntryDraft;
+      await one.sessions.append(scope, sessionId, [{ draft, id }]);
+    };
+    await create(one, scope, "s");
+    await create(one, scope, "t");
+    const [own, shared] = [
+      await one.blobs.put(scope, Buffer.from("own")),
+      await one.blobs.put(scope, Buffer.from("shared")),
+    ];
+    await withBlob("s", "a", own);
+    await withBlob("s", "b", shared);
+    await withBlob("t", "c", shared);
+    await one.sessions.redact(scope, "s", ["a", "b"]);
+    expect(await one.blobs.get(scope, own)).toBeNull();
+    expect(await one.blobs.get(scope, shared)).not.toBeNull();
+    await one.sessions.redact(scope, "t", ["c"]);
+    expect(await one.blobs.get(scope, shared)).toBeNull();
+  });
+});
+
 describe("round trips", () => {
   /** Returns how often the store sent something to the server. */
   async function roundTrips(act: () => Promise<unknown>): Promise<number> {
@@ -155,10 +206,7 @@ describe("round trips", () => {
 describe("an append for a run", () => {
   test("is stored only with the run and the fence in the session's row", async () => {
     const direct = await PostgresDatabase.create({ url: String(database?.url()) });
-    const feed = new ChangeFeed();
-    const parts = { database: direct, feed, clock: systemClock, newId: createIdSource() };
-    const access = new SessionAccess(parts);
-    const appender = new SessionAppender(access);
+    const appender = new SessionAppender(new SessionAccess(partsWith(direct)));
     const { uid } = await create(one, scope, "s");
     await server.administer(
       String(database?.name),

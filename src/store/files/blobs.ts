@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { BlobStore, Scope } from "../contract.ts";
 import { agentOfBlob, hashOf } from "../rules.ts";
-import { blobsOf } from "../session-trees.ts";
+import { blobsOf, hashesIn } from "../session-trees.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk.ts";
 import type { IndexDb } from "./index-db.ts";
@@ -78,10 +78,6 @@ export function blobsInTrash(root: string, disk: Disk): string[] {
   return [...trashIn(root, disk)].flatMap(({ path }) =>
     hashesIn(Buffer.from(readWhole(disk, path) ?? new Uint8Array(0)).toString("utf8")),
   );
-}
-
-export function hashesIn(text: string): string[] {
-  return [...text.matchAll(/"sha256":"([0-9a-f]{64})"/g)].map((match) => match[1] as string);
 }
 
 const graceMs = 24 * 60 * 60 * 1000;

@@ -16,6 +16,7 @@ export interface BlobBytes {
   get(owner: BlobOwner, sha256: string): Promise<Uint8Array | null>;
   /** Gives another agent of the same user its own copies. Unknown hashes are skipped. */
   copy(owner: BlobOwner, agentId: string, hashes: readonly string[]): Promise<void>;
+  delete(owner: BlobOwner, hashes: readonly string[]): Promise<void>;
   purgeUser(userId: string): Promise<void>;
 }
 
@@ -39,6 +40,11 @@ export function blobTable(database: PostgresDatabase): BlobBytes {
       const values = [userKey(userId), agentId, target, hashes.map(lookupText)];
       if (hashes.length > 0)
         await database.transact(userId, (sql) => sql(text, values), { isRepeatable: true });
+    },
+    async delete({ userId, agentId }, hashes) {
+      const text = "DELETE FROM skein.blobs WHERE user_id = $1 AND agent_id = $2 AND sha256 = ANY ($3)";
+      const values = [userKey(userId), agentId, hashes.map(lookupText)];
+      await database.transact(userId, (sql) => sql(text, values), { isRepeatable: true });
     },
     async purgeUser(userId) {
       const text = "DELETE FROM skein.blobs WHERE user_id = $1";

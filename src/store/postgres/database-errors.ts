@@ -3,8 +3,8 @@ import { thrownText } from "../../core/text.ts";
 
 /** The statement was aborted by a concurrent one and can be repeated: a serialization failure or a deadlock. */
 const conflictCodes = ["40001", "40P01"];
-/** The server is shutting down, starting up or out of connections. */
-const busyCodes = ["57P01", "57P02", "57P03", "53300"];
+/** The server is shutting down, starting up or out of connections, or has ended a transaction that waited too long. */
+const busyCodes = ["57P01", "57P02", "57P03", "53300", "25P03"];
 const networkCodes = [
   "ECONNREFUSED",
   "ECONNRESET",

@@ -19,10 +19,16 @@ export interface DatabaseOptions {
   readonly maxConnections?: number;
   /** How long to wait before each retry after a lost connection. */
   readonly retryDelaysMs?: readonly number[];
+  /**
+   * How long a transaction can wait for this process. Then the server ends it, so that a process that was paused does
+   * not keep a session locked.
+   */
+  readonly idleTransactionMs?: number;
 }
 
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
+const defaultIdleMs = 60_000;
 const connectMs = 10_000;
 /** Detects a server that stopped answering. */
 const statementMs = 120_000;
@@ -48,12 +54,14 @@ export class PostgresDatabase {
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #delays: readonly number[];
+  readonly #idleMs: number;
   readonly #closed = new AbortController();
 
-  private constructor(name: string, pool: pg.Pool, delays: readonly number[]) {
-    this.name = name;
+  private constructor(pool: pg.Pool, options: DatabaseOptions) {
+    this.name = databaseName(options.url);
     this.#pool = pool;
-    this.#delays = delays;
+    this.#delays = options.retryDelaysMs ?? defaultDelays;
+    this.#idleMs = options.idleTransactionMs ?? defaultIdleMs;
   }
 
   /** Opens no connection yet. Throws `unavailable` if the package `pg` is not installed. */
@@ -76,7 +84,7 @@ export class PostgresDatabase {
     const ignore = () => undefined;
     pool.on("error", ignore);
     pool.on("connect", (client) => void client.on("error", ignore));
-    return new PostgresDatabase(databaseName(options.url), pool, options.retryDelaysMs ?? defaultDelays);
+    return new PostgresDatabase(pool, options);
   }
 
   /**
@@ -92,7 +100,7 @@ export class PostgresDatabase {
     return this.#retry(isRepeatable, async (client) => {
       let outcome: Outcome = "not stored";
       try {
-        await Promise.all(begin(client, userId));
+        await Promise.all(this.#begin(client, userId));
         const result = await script(sqlOf(client));
         outcome = "unknown";
         await client.query("COMMIT");
@@ -106,7 +114,7 @@ export class PostgresDatabase {
   /** Runs one statement that reads, as a user, in one round trip. */
   async read<Row>(userId: string | null, text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
     return this.#retry(true, async (client) => {
-      const sent = [...begin(client, userId), client.query(text, [...values]), client.query("COMMIT")];
+      const sent = [...this.#begin(client, userId), client.query(text, [...values]), client.query("COMMIT")];
       const [, , answer] = await Promise.all(sent);
       return (answer?.rows ?? []) as Row[];
     });
@@ -135,6 +143,12 @@ export class PostgresDatabase {
   async close(): Promise<void> {
     this.#closed.abort();
     if (!this.#pool.ended && !this.#pool.ending) await this.#pool.end();
+  }
+
+  #begin(client: pg.PoolClient, userId: string | null): Promise<pg.QueryResult>[] {
+    const settings = `SELECT set_config('skein.user_id', $1, true),
+      set_config('idle_in_transaction_session_timeout', $2, true)`;
+    return [client.query("BEGIN"), client.query(settings, [userKey(userId), String(this.#idleMs)])];
   }
 
   async #retry<T>(isRepeatable: boolean, attempt: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -172,11 +186,6 @@ export class PostgresDatabase {
       throw error;
     }
   }
-}
-
-function begin(client: pg.PoolClient, userId: string | null): Promise<pg.QueryResult>[] {
-  const setUser = "SELECT set_config('skein.user_id', $1, true)";
-  return [client.query("BEGIN"), client.query(setUser, [userKey(userId)])];
 }
 
 function sqlOf(client: pg.PoolClient): Sql {

@@ -6,6 +6,8 @@ import { trashedSession } from "../new-session.ts";
 import type { RedactionTarget } from "../redact.ts";
 import { checkRedactable, findRedacted, redactionOf, withoutDisplayName, withTombstones } from "../redact.ts";
 import { checkRemovedAt } from "../rules.ts";
+import { hashesIn } from "../session-trees.ts";
+import type { BlobBytes } from "./blobs.ts";
 import type { Sql } from "./database.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
 import { insertEntries, parseTree, sessionBytes } from "./entry-rows.ts";
@@ -61,15 +63,20 @@ interface RedactedSession {
   readonly entryIds: readonly string[];
 }
 
-/** Redacts a session and all copies of its entries in one transaction. */
+/** Redacts a session and all copies of its entries in one transaction, and then deletes their blobs. */
 export async function redactEntries(
   access: SessionAccess,
+  blobs: BlobBytes,
   scope: Scope,
   sessionId: string,
   entryIds: readonly string[],
 ): Promise<Redaction> {
   const { database, feed } = access.parts;
-  const done = await database.transact(scope.userId ?? null, async (sql) => {
+  const {
+    redacted: done,
+    owners,
+    sought,
+  } = await database.transact(scope.userId ?? null, async (sql) => {
     const row = await access.require(sql, scope, sessionId, "erase");
     const bytes = await sessionBytes(sql, row);
     checkRedactable(await parseTree(bytes, access.treeOptions), entryIds);
@@ -79,14 +86,41 @@ export async function redactEntries(
       const found = await redactSession(access, sql, each, sought, each === row);
       if (found !== null) redacted.push(found);
     }
-    return redacted;
+    return { redacted, owners: [row, ...redacted.map((each) => each.row)], sought };
   });
+  await deleteBlobs(access, blobs, owners, sought);
   for (const { row } of done) {
     if (row.removedAt !== null) continue;
     access.remember(row);
     feed.publish({ type: "redacted", session: recordOf(row.session) });
   }
   return redactionOf(done.filter((each) => each.entryIds.length > 0));
+}
+
+/** Deletes the blobs of redacted entries, unless another entry of the same agent refers to them. */
+async function deleteBlobs(
+  { parts }: SessionAccess,
+  blobs: BlobBytes,
+  rows: readonly SessionRow[],
+  { lines }: RedactionTarget,
+): Promise<void> {
+  const hashes = [...new Set(lines.flatMap((line) => hashesIn(JSON.stringify(line))))];
+  if (hashes.length === 0) return;
+  const owners = new Map(rows.map(({ session }) => [session.agentId, session]));
+  for (const { userId, agentId } of owners.values()) {
+    const unused = await parts.database.read<{ hash: string }>(
+      userId,
+      `SELECT hash FROM unnest($3::text[]) AS hash WHERE NOT EXISTS (
+         SELECT FROM skein.sessions AS s JOIN skein.entries AS e ON e.session_uid = s.uid
+         WHERE s.user_id = $1 AND s.agent_id = $2 AND e.user_id = $1 AND strpos(e.line, hash) > 0)`,
+      [userKey(userId), agentId, hashes],
+    );
+    if (unused.length > 0)
+      await blobs.delete(
+        { userId, agentId },
+        unused.map(({ hash }) => hash),
+      );
+  }
 }
 
 /**

@@ -43,11 +43,13 @@ export class PostgresSessions implements SessionStore {
   readonly #access: SessionAccess;
   readonly #appender: SessionAppender;
   readonly #creator: SessionCreator;
+  readonly #blobs: BlobBytes;
 
   constructor(access: SessionAccess, blobs: BlobBytes) {
     this.#access = access;
     this.#appender = new SessionAppender(access);
     this.#creator = new SessionCreator(access, blobs);
+    this.#blobs = blobs;
   }
 
   create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
@@ -227,7 +229,7 @@ export class PostgresSessions implements SessionStore {
 
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     return this.#access.inOrder(scope, sessionId, () =>
-      redactEntries(this.#access, scope, sessionId, entryIds),
+      redactEntries(this.#access, this.#blobs, scope, sessionId, entryIds),
     );
   }
 
