@@ -24,6 +24,8 @@ const longest = [
   "src/agents/mcp/stdio",
   "test/public/reload",
   "test/contract/differential",
+  "test/contract/conformance",
+  "test/crash/postgres",
   "test/public/xray",
   "test/e2e/acp-runtime-failures",
   "test/e2e/acp-agent",
