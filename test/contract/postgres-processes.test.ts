@@ -1,8 +1,11 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
+import type { Script, SqlRow } from "../../src/core/script.ts";
+import { changeRows, queryRow, queryRows } from "../../src/core/script.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
+import { SkeinError } from "../../src/index.ts";
 import { ChangeFeed } from "../../src/store/change-feed.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
@@ -162,6 +165,38 @@ describe("a process that stops in the middle of a change", () => {
     expect(attempts).toBeGreaterThan(1);
     expect(entry).toEqual([{ entry_id: "a" }]);
     await paused.close();
+  });
+});
+
+describe("a script that does not depend on the kind of database", () => {
+  function* rename(sessionId: string, name: string): Script<SqlRow | undefined> {
+    const changes = yield* changeRows(
+      "UPDATE skein.sessions SET names = ? || '?' WHERE session_id = ? AND user_id = ?",
+      name,
+      sessionId,
+      String(scope.userId),
+    );
+    if (changes !== 1) throw new SkeinError("not_found", { what: "Session", name, advice: "Try another" });
+    const rows = yield* queryRows("SELECT names FROM skein.sessions WHERE session_id = ?", sessionId);
+    expect(rows).toHaveLength(1);
+    return yield* queryRow("SELECT names FROM skein.sessions WHERE session_id = ?", sessionId);
+  }
+
+  test("runs in one transaction as its user, which an error rolls back", async () => {
+    await create(one, scope, "s");
+    const direct = await PostgresDatabase.create({ url: String(database?.url()) });
+    const run = (script: () => Script<unknown>) => direct.transactScript(scope.userId ?? null, script);
+    expect(await run(() => rename("s", "first"))).toEqual({ names: "first?" });
+    function* renameBoth() {
+      yield* rename("s", "second");
+      yield* rename("none", "second");
+    }
+    await refused("not_found", () => run(renameBoth));
+    function* read() {
+      return yield* queryRow("SELECT names FROM skein.sessions");
+    }
+    expect(await run(read)).toEqual({ names: "first?" });
+    await direct.close();
   });
 });
 

@@ -1,9 +1,11 @@
 import type pg from "pg";
 import { sleep } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Outcome } from "./database-errors.ts";
 import { databaseError, isConflictWithOthers, isConnectionLost } from "./database-errors.ts";
+import { driveScript } from "./drive-script.ts";
 import { userKey } from "./lookup-text.ts";
 
 /** A value that can be passed to a statement. */
@@ -97,18 +99,14 @@ export class PostgresDatabase {
     script: (sql: Sql) => Promise<T>,
     { isRepeatable = false }: { readonly isRepeatable?: boolean } = {},
   ): Promise<T> {
-    return this.#retry(isRepeatable, async (client) => {
-      let outcome: Outcome = "not stored";
-      try {
-        await Promise.all(this.#begin(client, userId));
-        const result = await script(sqlOf(client));
-        outcome = "unknown";
-        await client.query("COMMIT");
-        return result;
-      } catch (error) {
-        throw new FailedAttempt(error, isConnectionLost(error) ? outcome : "not stored");
-      }
-    });
+    return this.#transact(userId, isRepeatable, (client) => script(sqlOf(client)));
+  }
+
+  /** Like `transact`, for a script that does not depend on the kind of database. */
+  transactScript<T>(userId: string | null, script: () => Script<T>): Promise<T> {
+    return this.#transact(userId, false, (client) =>
+      driveScript(script(), (text, values) => client.query(text, [...values])),
+    );
   }
 
   /** Runs one statement that reads, as a user, in one round trip. */
@@ -143,6 +141,25 @@ export class PostgresDatabase {
   async close(): Promise<void> {
     this.#closed.abort();
     if (!this.#pool.ended && !this.#pool.ending) await this.#pool.end();
+  }
+
+  #transact<T>(
+    userId: string | null,
+    isRepeatable: boolean,
+    act: (client: pg.PoolClient) => Promise<T>,
+  ): Promise<T> {
+    return this.#retry(isRepeatable, async (client) => {
+      let outcome: Outcome = "not stored";
+      try {
+        await Promise.all(this.#begin(client, userId));
+        const result = await act(client);
+        outcome = "unknown";
+        await client.query("COMMIT");
+        return result;
+      } catch (error) {
+        throw new FailedAttempt(error, isConnectionLost(error) ? outcome : "not stored");
+      }
+    });
   }
 
   #begin(client: pg.PoolClient, userId: string | null): Promise<pg.QueryResult>[] {
