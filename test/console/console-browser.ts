@@ -17,12 +17,9 @@ export interface PageOptions {
   readonly timeZone?: string;
   /** The URL to open instead of the route. */
   readonly link?: string;
-  /** The page stays open until the last test of the file, for tests that share it. */
+  /** The page stays open until the browser closes, for tests that share it. */
   readonly staysOpen?: boolean;
 }
-
-/** Started once for all files of a worker. Playwright ends it when the worker exits. */
-let launched: Promise<Browser | null> | null = null;
 
 /** A real browser with console pages. */
 export class ConsoleBrowser {
@@ -33,8 +30,7 @@ export class ConsoleBrowser {
 
   /** `null` if no browser can start here. */
   static async launch(): Promise<ConsoleBrowser | null> {
-    if (launched === null || (await launched)?.isConnected() === false) launched = launchBrowser();
-    const browser = await launched;
+    const browser = await launchBrowser();
     // The full test run includes a browser. Without one, these tests are skipped, and the run reports what to install.
     if (browser === null && process.env.SKEIN_NEEDS_BROWSER === "1") throw new Error(missingBrowser);
     return browser === null ? null : new ConsoleBrowser(browser);
@@ -101,9 +97,8 @@ export class ConsoleBrowser {
     expect(this.problems.splice(0)).toEqual([]);
   }
 
-  /** Closes all pages. The browser itself stays for the next file. */
   async close(): Promise<void> {
-    await Promise.all(this.#browser.contexts().map((context) => context.close()));
+    await this.#browser.close();
   }
 }
 
