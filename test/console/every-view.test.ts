@@ -223,6 +223,25 @@ describe.skipIf(browser === null)("on a touch screen", () => {
     await page.getByRole("main").getByRole("button", { name: "Approve" }).waitFor();
   });
 
+  test("the palette closes by its button and by going back", async () => {
+    const page = await browser.open(gateway, "/usage", { width: 360, height: 740, hasTouch: true });
+    const palette = page.getByRole("dialog", { name: "Go to" });
+    const openPalette = async () => {
+      await page.getByRole("button", { name: "Go to…" }).tap();
+      await palette.getByRole("option").first().waitFor();
+    };
+    await page.getByRole("link", { name: "Runs" }).tap();
+    await openPalette();
+    const close = palette.getByRole("button", { name: "Close" });
+    const box = await close.boundingBox();
+    expect([box?.width, box?.height]).toEqual([44, 44]);
+    await close.tap();
+    await palette.waitFor({ state: "detached" });
+    await openPalette();
+    await page.goBack();
+    await palette.waitFor({ state: "detached" });
+  });
+
   test("a finger can hit the buttons of an approval, and moves the lanes", async () => {
     const page = await browser.open(gateway, "/runs?tab=approvals", {
       width: 360,

@@ -1,11 +1,12 @@
 import { Dialog } from "@base-ui/react/dialog";
-import { GitBranch } from "lucide-react";
+import { GitBranch, X } from "lucide-react";
 import type { KeyboardEvent } from "react";
 import { Fragment, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { errorText } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
 import { roleWord } from "../session/rows.ts";
+import buttons from "../ui/button.module.css";
 import { isInputMethod } from "../ui/keys.tsx";
 import modal from "../ui/modal.module.css";
 import { useDelayedField } from "../ui/query-fields.ts";
@@ -35,6 +36,14 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     if (current !== undefined)
       list.current?.querySelector(`#${CSS.escape(optionId(current))}`)?.scrollIntoView({ block: "nearest" });
   }, [current]);
+
+  // Going back changes the page under the palette.
+  const onTravel = useEffectEvent(onClose);
+  useEffect(() => {
+    const close = () => onTravel();
+    addEventListener("popstate", close);
+    return () => removeEventListener("popstate", close);
+  }, []);
 
   const act = async (item: PaletteItem) => {
     try {
@@ -82,24 +91,29 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
           aria-label="Go to"
           finalFocus={() => opener instanceof HTMLElement && opener.isConnected && opener}
         >
-          <input
-            autoFocus
-            className={styles.input}
-            value={text}
-            role="combobox"
-            aria-label="Search sessions, pages, actions and messages"
-            aria-expanded
-            aria-controls="palette-list"
-            aria-activedescendant={current === undefined ? undefined : optionId(current)}
-            placeholder="Search sessions, pages, actions and messages"
-            maxLength={200}
-            onChange={({ target }) => {
-              setText(target.value);
-              setChosen(null);
-              setIsEntered(false);
-            }}
-            onKeyDown={onKeyDown}
-          />
+          <div className={styles.head}>
+            <input
+              autoFocus
+              className={styles.input}
+              value={text}
+              role="combobox"
+              aria-label="Search sessions, pages, actions and messages"
+              aria-expanded
+              aria-controls="palette-list"
+              aria-activedescendant={current === undefined ? undefined : optionId(current)}
+              placeholder="Search sessions, pages, actions and messages"
+              maxLength={200}
+              onChange={({ target }) => {
+                setText(target.value);
+                setChosen(null);
+                setIsEntered(false);
+              }}
+              onKeyDown={onKeyDown}
+            />
+            <Dialog.Close className={buttons.button} data-look="icon" aria-label="Close">
+              <X size={16} aria-hidden />
+            </Dialog.Close>
+          </div>
           {error !== null && (
             <p className={styles.error} role="alert">
               {error}
