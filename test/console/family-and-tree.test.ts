@@ -160,6 +160,33 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
   });
 
+  test("compares a long branch with a short one on a phone without printing them over each other", async () => {
+    const sessionKey = "agent:main:uneven";
+    const add = async (method: "chat.send" | "chat.inject", message: string) => {
+      const { runId } = await gateway.call(method, { sessionKey, message, idempotencyKey: message });
+      await gateway.call("agent.wait", { runId, timeoutMs: 120_000 });
+    };
+    await add("chat.send", "hello");
+    const { leafId } = await gateway.call("sessions.get", { key: sessionKey });
+    for (let index = 0; index < 20; index += 1) await add("chat.inject", `Long note ${index}`);
+    await gateway.call("sessions.branch", { key: sessionKey, entryId: leafId ?? null });
+    await add("chat.inject", "The short note");
+    const page = await browser.open(gateway, sessionRoute(sessionKey, "tree"), { width: 360, height: 740 });
+    await row(page, "Long note 0").click();
+    await page.keyboard.press("c");
+    const entries = page
+      .getByRole("region", { name: "Comparison of two branches" })
+      .locator("[data-entry-id]");
+    await expect.poll(() => entries.count()).toBe(21);
+    const edges = await entries.evaluateAll((rows) =>
+      rows
+        .map((each) => each.getBoundingClientRect())
+        .sort((a, b) => a.top - b.top)
+        .flatMap(({ top, bottom }) => [top, bottom]),
+    );
+    expect(edges).toEqual(edges.toSorted((a, b) => a - b));
+  });
+
   test("labels an entry", async () => {
     const page = await open("tree");
     // Roles have different shapes. A message is a square, and an answer is a circle.
