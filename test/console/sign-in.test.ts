@@ -119,6 +119,16 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByText("skein link").first().waitFor();
   });
 
+  test("with a token that does not exist says that it is not valid", async () => {
+    const page = await browser.open(gateway, "/", { token: null });
+    await page.getByLabel("Or use a token:").fill(`${gateway.token.slice(0, -1)}!`);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "This token is not valid." }).waitFor();
+    await page.getByLabel("Or use a token:").fill(gateway.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText(readyText).first().waitFor();
+  });
+
   test("ends with one notice when the token is revoked while the page is open", async () => {
     const { token, tokenId } = await gateway.call("tokens.create", {
       label: "reader",

@@ -88,7 +88,7 @@ class AccessStore {
     const stored = readToken();
     if (this.#gateway === null && stored !== null) {
       this.#gateway = await this.#connect(stored);
-      if (this.#gateway === null) why = "ended";
+      if (this.#gateway === null) why = "invalid";
     }
     const offer = this.#offer;
     if (offer === null) return why;

@@ -10,6 +10,7 @@ const titles: Record<SignedOut, string> = {
   "no-token": "This browser is not signed in.",
   used: "This link was used before, or is older than ten minutes.",
   unreachable: "The gateway is not responding.",
+  invalid: "This token is not valid. It may be mistyped, revoked or expired.",
   ended: "You are signed out: your token was revoked or has expired.",
 };
 
