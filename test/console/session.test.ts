@@ -348,6 +348,8 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await page.getByText("On it").first().waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
+    const stopped = page.locator("[data-entry-id]").filter({ hasText: "On it" });
+    await stopped.getByText("stopped", { exact: true }).waitFor();
     const { runs } = await gateway.call("runs.list", { sessionKey: key });
     expect(runs.map(({ state, preview }) => `${preview.slice(0, 9)}: ${state}`).sort()).toEqual([
       "cancel me: aborted",

@@ -150,6 +150,7 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
       {message.stopReason === "error" && (
         <p className={styles.failed}>{oneLine(message.errorMessage ?? "The model failed.", 400)}</p>
       )}
+      {message.stopReason === "aborted" && <p className={styles.meta}>stopped</p>}
       {usage?.totalTokens !== undefined && usage.totalTokens > 0 && (
         <p className={styles.meta}>
           {oneLine(model ?? "")} · {usageText(usage)}
