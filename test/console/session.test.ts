@@ -360,6 +360,15 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(JSON.stringify(next.messages)).not.toContain("cancel me");
   });
 
+  test("shows the day and the time of an entry of the last days", async () => {
+    await fill(1, () => "A note");
+    const page = await open();
+    await page.clock.setFixedTime(Date.now() + 3 * 86_400_000);
+    await page.reload();
+    const time = page.locator("[data-entry-id]").first().locator("time");
+    await expect.poll(() => time.textContent()).toMatch(/^[A-Z][a-z]{2} \d+, \d+:\d\d/);
+  });
+
   test("shows both texts when two browsers change a queued message, and keeps a change that comes too late", async () => {
     const { request } = await ask("work");
     request.stream("Working");

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { foldWidth, splitTime, TimeScale } from "../../console/src/family/time-scale.ts";
+import { entryTime, shortTime } from "../../console/src/ui/time.ts";
 
 const hour = 3_600_000;
 const busy = [
@@ -35,5 +36,36 @@ describe("the time scale of the lanes", () => {
     const places = times.map((at) => scale.xOf(at));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     for (const at of times) expect(scale.timeAt(scale.xOf(at))).toBeCloseTo(at, 3);
+  });
+
+  test("leaves room for a date above each period", () => {
+    const periods = Array.from({ length: 12 }, (_, index) => ({ from: index * hour, to: index * hour + 10 }));
+    const scale = new TimeScale(splitTime(periods, new Set()), 800, 1);
+    const starts = scale.ticks(0, scale.width).filter(({ isStart }) => isStart);
+    expect(starts.length).toBe(12);
+    const ends = scale.pieces.filter(({ isFold }) => !isFold).map(({ x, width }) => x + width);
+    for (const [index, { x }] of starts.entries()) expect((ends[index] ?? 0) - x).toBeGreaterThan(100);
+  });
+});
+
+describe("the time of a row", () => {
+  const evening = new Date(2026, 10, 17, 23, 5).getTime();
+  const clock = shortTime(evening, evening);
+
+  test("is the clock time on the same day and during the night after it", () => {
+    expect(clock).toContain(":05");
+    expect(shortTime(evening, evening + hour)).toBe(clock);
+    expect(shortTime(evening, evening + 13 * hour)).not.toContain(":05");
+    // A token that expires tonight differs from one that expires tomorrow morning.
+    expect(shortTime(evening + 8 * hour, evening)).not.toContain(":05");
+  });
+
+  test("of an entry has the day as well for a week", () => {
+    expect(entryTime(evening, evening)).toBe(clock);
+    for (const hours of [1, 24, 160]) {
+      expect(entryTime(evening, evening + hours * hour)).toContain("17");
+      expect(entryTime(evening, evening + hours * hour)).toContain(":05");
+    }
+    expect(entryTime(evening, evening + 170 * hour)).not.toContain(":05");
   });
 });

@@ -26,7 +26,8 @@ interface Tick {
 
 export const foldWidth = 44;
 const padding = 12;
-const minStretchWidth = 72;
+/** The label of a period on an earlier day has the date and the time, about 95 pixels. */
+const minStretchWidth = 96;
 const widthPerMark = 9;
 const maxCrowdWidth = 360;
 const minFoldMs = 1500;

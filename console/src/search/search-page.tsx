@@ -17,7 +17,7 @@ import { oneLine } from "../ui/plain-text.ts";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { useRoving } from "../ui/roving.ts";
 import { threadOf } from "../ui/theme.ts";
-import { fullTime, shortTime } from "../ui/time.ts";
+import { entryTime, fullTime } from "../ui/time.ts";
 import { HitText, hitPath } from "./hit-text.tsx";
 import styles from "./search-page.module.css";
 
@@ -113,7 +113,7 @@ export default function SearchPage() {
                         <GitBranch size={12} aria-hidden /> on another branch
                       </span>
                     )}
-                    <time title={fullTime(hit.time)}>{shortTime(hit.time)}</time>
+                    <time title={fullTime(hit.time)}>{entryTime(hit.time)}</time>
                   </span>
                   <span className={styles.snippet}>
                     <HitText hit={hit} />

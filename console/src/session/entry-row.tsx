@@ -11,7 +11,7 @@ import { Highlight } from "../ui/highlight-text.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import { threadOf } from "../ui/theme.ts";
-import { fullTime, shortTime } from "../ui/time.ts";
+import { entryTime, fullTime } from "../ui/time.ts";
 import { EntryBody } from "./entry-body.tsx";
 import styles from "./entry-row.module.css";
 import type { BranchQuery, Fork } from "./forks.ts";
@@ -43,7 +43,7 @@ export const EntryRow = memo(function EntryRow({ entry, agentId, highlight, isTa
       <header className={styles.head}>
         <Sender entry={entry} agentId={agentId} />
         <time dateTime={entry.timestamp} title={fullTime(at)}>
-          {shortTime(at)}
+          {entryTime(at)}
         </time>
         {fork !== undefined && <ForkSteps fork={fork} />}
         <Actions entry={entry} />

@@ -1,6 +1,6 @@
 import { roleWord } from "../session/rows.ts";
 import { oneLine } from "../ui/plain-text.ts";
-import { fullTime, shortTime } from "../ui/time.ts";
+import { entryTime, fullTime } from "../ui/time.ts";
 import styles from "./tree-list.module.css";
 import type { TreeRow } from "./tree-model.ts";
 import { previewOf, roleOf } from "./tree-model.ts";
@@ -71,7 +71,7 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
       {entry.label !== undefined && <span className={styles.label}>{oneLine(entry.label, 60)}</span>}
       {isLeaf && <span className={styles.leaf}>leaf</span>}
       <time className={styles.time} dateTime={entry.timestamp} title={fullTime(at)}>
-        {shortTime(at)}
+        {entryTime(at)}
       </time>
     </div>
   );

@@ -1,14 +1,30 @@
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const dayOfYear = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const dayAndClock = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "numeric",
+  minute: "2-digit",
+});
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** Returns the clock time for today, otherwise the day. */
+const hourMs = 3_600_000;
+
+/** Returns the clock time for today and the last 12 hours, otherwise the day. */
 export function shortTime(at: number, now = Date.now()): string {
-  const date = new Date(at);
-  const today = new Date(now);
-  if (date.toDateString() === today.toDateString()) return clock.format(date);
-  return shortDay(date, today);
+  const isLastNight = at <= now && now - at < 12 * hourMs;
+  return isSameDay(at, now) || isLastNight ? clock.format(at) : shortDay(new Date(at), new Date(now));
+}
+
+/** Returns the clock time for today, the day and the clock time for the last week, otherwise the day. */
+export function entryTime(at: number, now = Date.now()): string {
+  const isRecent = now - at < 7 * 24 * hourMs && !isSameDay(at, now);
+  return isRecent ? dayAndClock.format(at) : shortTime(at, now);
+}
+
+function isSameDay(one: number, other: number): boolean {
+  return new Date(one).toDateString() === new Date(other).toDateString();
 }
 
 /** Formats Nov 17, with the year unless it is the current one. */
