@@ -117,6 +117,28 @@ describe.skipIf(browser === null)("a failed run in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("a session that sleeps until its helpers have ended", () => {
+  test("can be stopped", async () => {
+    const sessionKey = "agent:main:asleep";
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message:
+        "spawn two helpers to describe the attic in 300 seconds; plan a nap in 300 seconds and summarize",
+      idempotencyKey: "asleep",
+    });
+    const state = async () =>
+      (await gateway.call("runs.list", { sessionKey })).runs.find((run) => run.runId === runId)?.state;
+    const page = await browser.open(gateway, sessionRoute(sessionKey));
+    await expect.poll(state).toBe("sleeping");
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(state).toBe("aborted");
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+    const { runs } = await gateway.call("runs.list", { states: ["running"] });
+    for (const helper of runs) await gateway.call("runs.abort", { runId: helper.runId });
+  });
+});
+
 describe.skipIf(browser === null)("the tree in the console", () => {
   test("reads and compares another branch without moving the leaf, and moves it with undo", async () => {
     const from = await leaf();

@@ -235,19 +235,19 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
           }}
         />
         {isWorking && (
-          <>
-            <button
-              type="button"
-              className={styles.button}
-              onClick={() => void send("followup")}
-              disabled={!canSend}
-            >
-              Queue <Kbd keys="Alt+Enter" />
-            </button>
-            <button type="button" className={styles.button} onClick={() => void stop()}>
-              <Square size={12} aria-hidden /> Stop
-            </button>
-          </>
+          <button
+            type="button"
+            className={styles.button}
+            onClick={() => void send("followup")}
+            disabled={!canSend}
+          >
+            Queue <Kbd keys="Alt+Enter" />
+          </button>
+        )}
+        {(isWorking || runIds.length > 0) && (
+          <button type="button" className={styles.button} onClick={() => void stop()}>
+            <Square size={12} aria-hidden /> Stop
+          </button>
         )}
         <button type="submit" className={styles.send} disabled={!canSend}>
           <ArrowUp size={15} aria-hidden /> {isWorking ? "Steer" : "Send"} <Kbd keys="Enter" />

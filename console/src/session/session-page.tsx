@@ -2,6 +2,7 @@ import { Search } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useSearchParams } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useRefresh } from "../connect/refresh.ts";
 import { useHome } from "../live/home.ts";
 import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import type { TranscriptPlace } from "../live/transcript-reader.ts";
@@ -231,6 +232,7 @@ interface FootProps {
 function Foot({ state, isNew, place, prefill, onSent, takesFocus }: FootProps) {
   const maySend = useMay("chat.send");
   const { status, live, pending, branchLeafId } = state;
+  const sleeping = useSleepingRuns(state.sessionKey, place);
   if (status === "missing" && !isNew)
     return state.entries.length > 0 ? <DeletedSession place={place} /> : null;
   if (status !== "ready" && !isNew) return null;
@@ -240,12 +242,29 @@ function Foot({ state, isNew, place, prefill, onSent, takesFocus }: FootProps) {
   return (
     <Composer
       isWorking={live.length > 0 || pending.some((input) => input.state === "running")}
-      runIds={live.map(({ runId }) => runId)}
+      runIds={[...new Set([...live.map(({ runId }) => runId), ...sleeping])]}
       initialText={prefill}
       onSent={onSent}
       takesFocus={takesFocus}
     />
   );
+}
+
+/** The runs that sleep until their sub-agents have ended. They write no answer, but they can be stopped. */
+function useSleepingRuns(sessionKey: string | null, place: SessionPlace): readonly string[] {
+  const { data } = useCall(
+    "runs.list",
+    { sessionKey: sessionKey ?? "", states: ["sleeping"], ...userParam(place) },
+    { isEnabled: sessionKey !== null, staleMs: 0, keepsPrevious: true },
+  );
+  useRefresh(
+    ["runs.list"],
+    ({ event, payload }) =>
+      (event === "run.sleeping" || event === "run.started" || event === "run.ended") &&
+      "sessionKey" in payload &&
+      payload.sessionKey === sessionKey,
+  );
+  return data?.runs.map(({ runId }) => runId) ?? [];
 }
 
 /** Reading a branch does not move the session to it. */
