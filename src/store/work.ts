@@ -29,9 +29,9 @@ export interface StoreWork {
   /** Like `find` with a key, but queries the store itself. Does not read the session's log. */
   locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
-   * Creates a session together with its first run. The script runs in the transaction that claims the names. If it throws,
-   * nothing is created. The function that it returns is called after the commit. If the log cannot be written at that
-   * point, it is created on first use, and the record is returned anyway.
+   * Creates a session together with its first run. The script runs in the transaction that claims the names. If it
+   * throws, nothing is created. The function that it returns is called after the commit. If the log cannot be written at
+   * that point, it is created on first use, and the record is returned anyway.
    */
   create(
     scope: Scope,

@@ -195,9 +195,9 @@ export interface RunLedgerOptions {
 }
 
 /**
- * The database of the run ledger. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end of a run without an owner are
- * synced. Claims, leases and marks are not: if a power failure undoes them, the run has no owner, and recovery continues
- * from the synced log.
+ * The database of the run ledger. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
+ * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has no
+ * owner, and recovery continues from the synced log.
  */
 export interface LedgerEngine {
   /** Runs a script that only reads. */

@@ -150,8 +150,8 @@ export class WorkDb {
   }
 
   /**
-   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. The script of `act` runs in the
-   * same transaction and returns a function to call after the commit.
+   * Claims key, session ID and label for a new session. Throws `conflict` if one of them is taken. The script runs in
+   * the same transaction and returns a function to call after the commit.
    */
   claim(row: SessionRow, act: () => Script<AfterCommit> = () => valueScript(doNothing)): AfterCommit {
     let emit = doNothing;
