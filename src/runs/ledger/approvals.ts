@@ -61,10 +61,13 @@ export function* findApproval(tx: RunTransaction, approvalId: string): Script<Ap
   return (yield* queryApprovals(tx, "approval_id = ?", approvalId))[0] ?? null;
 }
 
+/** More than can be pending at once. */
+const mostApprovals = 1_000_000;
+
 /** Lists approvals, oldest first. `limit` returns only the newest ones. */
 export function* listApprovals(
   tx: RunTransaction,
-  { runId, sessionUid, open, limit = -1 }: ApprovalQuery,
+  { runId, sessionUid, open, limit = mostApprovals }: ApprovalQuery,
   userId?: string | null,
 ): Script<Approval[]> {
   const parts: [string, string][] = [];

@@ -94,7 +94,7 @@ export function* readBudget(tx: RunTransaction, rootId: string): Script<BudgetFi
  * recorded.
  */
 export async function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsage): Promise<void> {
-  const exceeded = await ledger.change("unsynced", (tx) => addCharge(tx, held, usage));
+  const exceeded = await ledger.change("unsynced", held, (tx) => addCharge(tx, held, usage));
   if (exceeded !== null) throw budgetExceeded(exceeded.rootId, exceeded.refusal);
 }
 

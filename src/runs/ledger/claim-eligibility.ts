@@ -149,7 +149,7 @@ export async function endLoopTurns(ledger: RunLedger, uid: string | null, owner:
   if (uid === null) ledger.ownLoopTurns.clear();
   else ledger.ownLoopTurns.delete(uid);
   const sql = "DELETE FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)";
-  return (await ledger.change("unsynced", (tx) => tx.run(sql, owner, uid))) > 0;
+  return (await ledger.change("unsynced", null, (tx) => tx.run(sql, owner, uid))) > 0;
 }
 
 /** Returns the process that has a loop turn open in the session, or `null` if there is none. */
@@ -200,12 +200,17 @@ export function* nextBatchAt(tx: RunTransaction): Script<number | null> {
 }
 
 export async function releaseDueBatches(ledger: RunLedger): Promise<void> {
-  if (await ledger.read(isBatchDue)) await ledger.change("unsynced", releaseDue);
+  if (!(await ledger.read(isBatchDue))) return;
+  const due = "SELECT DISTINCT user FROM runs WHERE not_before IS NOT NULL AND not_before <= ?";
+  for (const { user } of await ledger.read((tx) => tx.all(due, ledger.now()))) {
+    const whose = { userId: user === "" ? null : String(user) };
+    await ledger.change("unsynced", whose, (tx) => releaseDue(tx, String(user)));
+  }
 }
 
-function* releaseDue(tx: RunTransaction): Script<void> {
-  const sql = "SELECT run_id, uid FROM runs WHERE not_before IS NOT NULL AND not_before <= ?";
-  yield* releaseBatch(tx, yield* tx.all(sql, tx.now()));
+function* releaseDue(tx: RunTransaction, user: string): Script<void> {
+  const sql = "SELECT run_id, uid FROM runs WHERE user = ? AND not_before IS NOT NULL AND not_before <= ?";
+  yield* releaseBatch(tx, yield* tx.all(sql, user, tx.now()));
 }
 
 function* releaseBatch(tx: RunTransaction, held: readonly Record<string, unknown>[]): Script<void> {

@@ -25,9 +25,8 @@ export function endHeldRun(
   { deliver = [], outbox = [] }: Deliveries = {},
 ): Promise<Outcome> {
   const hasDeliveries = deliver.length + outbox.length > 0;
-  return ledger.change(hasDeliveries ? "synced" : (tx) => endDurability(tx, held.runId), (tx) =>
-    endIfHeld(tx, held, outcome, { deliver, outbox }),
-  );
+  const durability = hasDeliveries ? "synced" : (tx: RunTransaction) => endDurability(tx, held.runId);
+  return ledger.change(durability, held, (tx) => endIfHeld(tx, held, outcome, { deliver, outbox }));
 }
 
 function* endIfHeld(

@@ -38,7 +38,7 @@ import {
 } from "./query-runs.ts";
 import { requeueHeld, sweepAll } from "./recover-runs.ts";
 import { RunAttendant } from "./run-attendant.ts";
-import type { RunLedgerOptions } from "./run-ledger.ts";
+import type { RunLedgerOptions, Whose } from "./run-ledger.ts";
 import { getRun, RunLedger, RunTransaction } from "./run-ledger.ts";
 import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
@@ -67,6 +67,9 @@ const defaults = {
   wakeWorker: () => undefined,
   removeAttachments: async () => undefined,
 };
+
+const byRun = (runId: string): Whose => ({ runId });
+const byHeld = ({ runId }: HeldRun): Whose => ({ runId });
 
 /**
  * Stores runs in a database that all processes share. Each method calls a function from this folder in a transaction
@@ -102,25 +105,25 @@ export class LedgerRuns implements RunStore {
   readonly budget = this.#read(readBudget);
   readonly checkBudget = this.#read(checkBudget);
 
-  readonly bindThread = this.#change("synced", bindThread);
+  readonly bindThread = this.#change("synced", (userId) => ({ userId }), bindThread);
   /**
    * Synced so that a reply that a caller has been promised for later still arrives after a power failure.
    */
-  readonly stopAwaiting = this.#change("synced", stopAwaiting);
-  readonly edit = this.#change("synced", editInput);
-  readonly retry = this.#change("synced", retryRun);
-  readonly releaseApp = this.#change("synced", releaseFromApp);
-  readonly requestApproval = this.#change("synced", requestApproval);
-  readonly resolveApproval = this.#change("synced", resolveApproval);
-  readonly confirmReply = this.#change("unsynced", confirmReply);
-  readonly markTidied = this.#change("unsynced", markTidied);
-  readonly renew = this.#change("unsynced", renewLeases);
-  readonly markWritten = this.#change("unsynced", markWritten);
-  readonly reserveInput = this.#change("unsynced", reserveInput);
-  readonly mergeInput = this.#change("unsynced", mergeInput);
-  readonly wait = this.#change("unsynced", enterWait);
-  readonly resume = this.#change("unsynced", resumeRun);
-  readonly savePartial = this.#change("unsynced", savePartial);
+  readonly stopAwaiting = this.#change("synced", byRun, stopAwaiting);
+  readonly edit = this.#change("synced", byRun, editInput);
+  readonly retry = this.#change("synced", byRun, retryRun);
+  readonly releaseApp = this.#change("synced", byRun, releaseFromApp);
+  readonly requestApproval = this.#change("synced", byHeld, requestApproval);
+  readonly resolveApproval = this.#change("synced", (approvalId) => ({ approvalId }), resolveApproval);
+  readonly confirmReply = this.#change("unsynced", byHeld, confirmReply);
+  readonly markTidied = this.#change("unsynced", () => null, markTidied);
+  readonly renew = this.#change("unsynced", () => null, renewLeases);
+  readonly markWritten = this.#change("unsynced", byHeld, markWritten);
+  readonly reserveInput = this.#change("unsynced", byHeld, reserveInput);
+  readonly mergeInput = this.#change("unsynced", byHeld, mergeInput);
+  readonly wait = this.#change("unsynced", byHeld, enterWait);
+  readonly resume = this.#change("unsynced", byHeld, resumeRun);
+  readonly savePartial = this.#change("unsynced", () => null, savePartial);
 
   readonly openUsers = this.#read(listOpenUsers);
 
@@ -196,7 +199,7 @@ export class LedgerRuns implements RunStore {
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
   ): Promise<"sleeping" | "queued" | "nothing_to_wait_for"> {
-    return this.#ledger.change("synced", (tx) => sleepRun(tx, held, sleep));
+    return this.#ledger.change("synced", held, (tx) => sleepRun(tx, held, sleep));
   }
 
   async lose(held: HeldRun): Promise<void> {
@@ -204,7 +207,7 @@ export class LedgerRuns implements RunStore {
   }
 
   async abort(runId: string, reason?: string): Promise<RunState | null> {
-    const state = await this.#ledger.change("synced", (tx) => abortRun(tx, runId, reason));
+    const state = await this.#ledger.change("synced", { runId }, (tx) => abortRun(tx, runId, reason));
     this.#ledger.options.wakeWorker();
     return state;
   }
@@ -230,8 +233,10 @@ export class LedgerRuns implements RunStore {
 
   #change<A extends unknown[], R>(
     durability: Durability,
+    whose: (first: NoInfer<A>[0]) => Whose,
     script: (tx: RunTransaction, ...args: A) => Script<R>,
   ) {
-    return (...args: A): Promise<R> => this.#ledger.change(durability, (tx) => script(tx, ...args));
+    return (...args: A): Promise<R> =>
+      this.#ledger.change(durability, whose(args[0]), (tx) => script(tx, ...args));
   }
 }

@@ -24,7 +24,7 @@ export class RunOutbox implements OutboxStore {
   }
 
   async put(request: OutboxRequest): Promise<OutboxRow> {
-    const row = await this.#ledger.change("synced", (tx) => putOutbox(tx, request));
+    const row = await this.#ledger.change("synced", request.session, (tx) => putOutbox(tx, request));
     if (row === null)
       throw new SkeinError("internal", { problem: "an outbox row is missing after its insert" });
     return row;
@@ -58,13 +58,15 @@ export class RunOutbox implements OutboxStore {
     const values = [now, now, ...here.values];
     const isAny = await ledger.read((tx) => tx.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values));
     if (isAny === undefined) return [];
-    return ledger.change("unsynced", function* (tx) {
+    return ledger.change("unsynced", null, function* (tx) {
       const rows = yield* queryOutbox(tx, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
-      for (const { outboxId } of rows) {
-        const sql = "UPDATE outbox SET owner = ?, lease_until = ? WHERE outbox_id = ?";
-        yield* tx.run(sql, owner, now + leaseMs, outboxId);
-      }
-      return rows;
+      const leased: OutboxRow[] = [];
+      // Another process might have leased a row since it was read.
+      const sql = `UPDATE outbox SET owner = ?, lease_until = ?
+        WHERE outbox_id = ? AND state = 'queued' AND (lease_until IS NULL OR lease_until <= ?)`;
+      for (const row of rows)
+        if ((yield* tx.run(sql, owner, now + leaseMs, row.outboxId, now)) === 1) leased.push(row);
+      return leased;
     });
   }
 
@@ -78,14 +80,14 @@ export class RunOutbox implements OutboxStore {
     const owners = await ledger.read((tx) => tx.all(held));
     const gone = owners.filter(({ owner }) => ledger.options.isGone(String(owner)));
     if (gone.length === 0) return;
-    await ledger.change("unsynced", function* (tx) {
+    await ledger.change("unsynced", null, function* (tx) {
       const sql = "UPDATE outbox SET owner = NULL, lease_until = NULL WHERE state = 'queued' AND owner = ?";
       for (const { owner } of gone) yield* tx.run(sql, String(owner));
     });
   }
 
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void> {
-    return this.#ledger.change("unsynced", function* (tx) {
+    return this.#ledger.change("unsynced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = 'delivered', ended_at = ?, receipt = ?, attempts = attempts + 1, owner = NULL,
         lease_until = NULL WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
       if ((yield* tx.run(sql, tx.now(), JSON.stringify(receipt ?? null), outboxId, owner)) === 0) return;
@@ -102,7 +104,7 @@ export class RunOutbox implements OutboxStore {
     next: { readonly at: number } | "dead",
   ): Promise<void> {
     const state = next === "dead" ? "dead" : "queued";
-    return this.#ledger.change("unsynced", function* (tx) {
+    return this.#ledger.change("unsynced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = ?, ended_at = ?, next_at = coalesce(?, next_at), last_error = ?,
         attempts = attempts + 1, owner = NULL, lease_until = NULL
         WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
@@ -118,7 +120,7 @@ export class RunOutbox implements OutboxStore {
   }
 
   retry(outboxId: string): Promise<OutboxRow | null> {
-    return this.#ledger.change("synced", function* (tx) {
+    return this.#ledger.change("synced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = 'queued', attempts = 0, created_at = ?, next_at = ?, ended_at = NULL
         WHERE outbox_id = ? AND state IN ('dead', 'dropped')`;
       const changed = yield* tx.run(sql, tx.now(), tx.now(), outboxId);
@@ -130,7 +132,7 @@ export class RunOutbox implements OutboxStore {
   }
 
   drop(outboxId: string): Promise<OutboxRow | null> {
-    return this.#ledger.change("synced", function* (tx) {
+    return this.#ledger.change("synced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
         WHERE outbox_id = ? AND state IN ('queued', 'dead')`;
       yield* tx.run(sql, tx.now(), outboxId);

@@ -21,6 +21,7 @@ export function endUnclaimed(
 ): Promise<void> {
   return ledger.change(
     (tx) => endDurability(tx, row.runId),
+    row,
     (tx) => endIfQueued(tx, row, why),
   );
 }
@@ -80,7 +81,7 @@ async function requeue(
   } catch (error) {
     // If the session does not exist or its log is unreadable, no process can write to the log, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
-    if (!(await ledger.change(durability, giveBackIfStill))) throw fenced(row);
+    if (!(await ledger.change(durability, row, giveBackIfStill))) throw fenced(row);
   }
 }
 
@@ -163,26 +164,18 @@ const mostForgotten = 500;
 export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: number | null }> {
   const problems = [...(await requeueLostRuns(ledger, null)), ...(await settleReturnedReplies(ledger))];
   const now = ledger.now();
-  if ((await ledger.read((tx) => findSleepersDue(tx, now))).length > 0)
-    await ledger.change("synced", (tx) => wakeSleepersDue(tx, now));
+  for (const row of await ledger.read((tx) => tx.rows("state = 'sleeping' AND wake_at <= ?", now)))
+    await ledger.change("synced", row, (tx) => wakeRun(tx, row));
   const overdue = "state = 'queued' AND deadline IS NOT NULL AND deadline <= ?";
   for (const row of await ledger.read((tx) => tx.rows(overdue, now)))
     await endUnclaimed(ledger, row, "deadline");
   await releaseDueBatches(ledger);
   for (const approvalId of await ledger.read(listExpiredApprovals))
-    await ledger.change("synced", (tx) => resolveApproval(tx, approvalId, "expired", null));
+    await ledger.change("synced", { approvalId }, (tx) => resolveApproval(tx, approvalId, "expired", null));
   if (await ledger.read((tx) => isAnyOld(tx, now - keepMs)))
-    await ledger.change("unsynced", (tx) => forgetOld(tx, now - keepMs));
+    await ledger.change("unsynced", null, (tx) => forgetOld(tx, now - keepMs));
   if (problems.length > 0) throw problems[0];
   return { nextAt: await ledger.read(nextTime) };
-}
-
-function findSleepersDue(tx: RunTransaction, now: number): Script<RunRow[]> {
-  return tx.rows("state = 'sleeping' AND wake_at <= ?", now);
-}
-
-function* wakeSleepersDue(tx: RunTransaction, now: number): Script<void> {
-  for (const row of yield* findSleepersDue(tx, now)) yield* wakeRun(tx, row);
 }
 
 /** Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried. */

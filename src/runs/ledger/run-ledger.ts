@@ -195,6 +195,16 @@ export interface RunLedgerOptions {
 }
 
 /**
+ * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
+ * user. `null` if its statements are safe next to any other transaction.
+ */
+export type Whose =
+  | { readonly userId: string | null }
+  | { readonly runId: string }
+  | { readonly approvalId: string }
+  | null;
+
+/**
  * The database of the run ledger. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
  * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has no
  * owner, and recovery continues from the synced log.
@@ -203,9 +213,11 @@ export interface LedgerEngine {
   /** Runs a script that only reads. */
   read<T>(script: () => Script<T>): Promise<T>;
   /** Runs a script in one transaction. It can be repeated if the database rejects the first attempt. */
-  change<T>(durability: DurabilityChoice, script: () => Script<T>): Promise<T>;
+  change<T>(durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T>;
   /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
-  changeEach<T>(scripts: readonly (() => Script<T>)[]): Promise<readonly PromiseSettledResult<T>[]>;
+  changeEach<T>(
+    changes: readonly { readonly whose: Whose; script(): Script<T> }[],
+  ): Promise<readonly PromiseSettledResult<T>[]>;
   /** A value that changes when another process writes. */
   version(): number;
 }
@@ -234,10 +246,11 @@ export class RunLedger {
   /** Runs a script in one transaction and emits its events after the commit. */
   async change<T>(
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
+    whose: Whose,
     script: (tx: RunTransaction) => Script<T>,
   ): Promise<T> {
     const { begin, emit } = this.#collectEvents(script);
-    const result = await this.options.engine.change(this.#choose(durability), begin);
+    const result = await this.options.engine.change(this.#choose(durability), whose, begin);
     emit();
     return result;
   }
@@ -260,12 +273,17 @@ export class RunLedger {
   }
 
   /** Runs a script for each request and emits the events of those that were committed. */
-  async changeEach<R, T>(
+  async changeEach<R extends { readonly session: SessionRef }, T>(
     requests: readonly R[],
     script: (tx: RunTransaction, request: R) => Script<T>,
   ): Promise<readonly PromiseSettledResult<T>[]> {
-    const all = requests.map((request) => this.#collectEvents((tx) => script(tx, request)));
-    const settled = await this.options.engine.changeEach(all.map(({ begin }) => begin));
+    const all = requests.map((request) => ({
+      ...this.#collectEvents((tx) => script(tx, request)),
+      whose: { userId: request.session.userId },
+    }));
+    const settled = await this.options.engine.changeEach(
+      all.map(({ whose, begin }) => ({ whose, script: begin })),
+    );
     for (const [index, { status }] of settled.entries()) if (status === "fulfilled") all[index]?.emit();
     return settled;
   }

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import type { DurabilityChoice, Script } from "../../core/script.ts";
 import { changeOn, runOn } from "../../core/script.ts";
 import type { Ledger } from "../contract.ts";
-import type { LedgerEngine } from "./run-ledger.ts";
+import type { LedgerEngine, Whose } from "./run-ledger.ts";
 import { migrateRuns } from "./schema.ts";
 
 /** Runs the ledger's scripts on SQLite. A transaction excludes all other processes and never yields to other code. */
@@ -18,12 +18,14 @@ export class SqliteEngine implements LedgerEngine {
     return runOn(this.#ledger, script());
   }
 
-  async change<T>(durability: DurabilityChoice, script: () => Script<T>): Promise<T> {
+  async change<T>(durability: DurabilityChoice, _whose: Whose, script: () => Script<T>): Promise<T> {
     return changeOn(this.#ledger, durability, script());
   }
 
-  async changeEach<T>(scripts: readonly (() => Script<T>)[]): Promise<readonly PromiseSettledResult<T>[]> {
-    return this.#ledger.exclusively(() => scripts.map((script) => this.#settle(script)));
+  async changeEach<T>(
+    changes: readonly { script(): Script<T> }[],
+  ): Promise<readonly PromiseSettledResult<T>[]> {
+    return this.#ledger.exclusively(() => changes.map(({ script }) => this.#settle(script)));
   }
 
   version(): number {

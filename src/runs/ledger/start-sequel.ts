@@ -117,7 +117,7 @@ export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[
       if (waiter !== null && !ledger.options.hasStore(waiter.session.userId)) continue;
       const isWritten =
         waiter !== null && (await ledger.options.hasEntry(waiter.session, resultEntryId(runId)));
-      await ledger.change("synced", (tx) => settleReply(tx, runId, isWritten));
+      await ledger.change("synced", { runId }, (tx) => settleReply(tx, runId, isWritten));
     } catch (error) {
       problems.push(error);
     }
