@@ -95,7 +95,7 @@ async function askBroker(): Promise<KeptServer> {
 }
 
 /** Returns the run's server, or why it is missing. Throws instead if `SKEIN_NEEDS_POSTGRES` is 1. */
-async function findServer(): Promise<TestServer | string> {
+export async function findServer(): Promise<TestServer | string> {
   const kept = await askBroker();
   if ("port" in kept) return new TestServer(kept.port);
   if (process.env.SKEIN_NEEDS_POSTGRES === "1") throw new Error(`PostgreSQL is missing: ${kept.missing}`);

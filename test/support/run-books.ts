@@ -6,12 +6,30 @@ import { SkeinError } from "../../src/index.ts";
 import type { AcceptRequest, ChildRequest, ChildSequel, Claim, Ledger } from "../../src/runs/contract.ts";
 import type { LedgerRunsOptions } from "../../src/runs/ledger/ledger-runs.ts";
 import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
-import type { RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
+import type { LedgerEngine, RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
+import { PostgresDatabase } from "../../src/store/postgres/database.ts";
+import { PostgresEngine } from "../../src/store/postgres/ledger-engine.ts";
+import { findServer, roles } from "./postgres.ts";
 import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
+
+function postgresEngine(): LedgerEngine {
+  const opened = (async () => {
+    const server = await findServer();
+    if (typeof server === "string") throw new Error(server);
+    const { url } = await server.createDatabase();
+    return new PostgresEngine(await PostgresDatabase.create({ url: url(roles.worker), maxConnections: 4 }));
+  })();
+  return {
+    read: async (script) => (await opened).read(script),
+    change: async (...args) => (await opened).change(...args),
+    changeEach: async (changes) => (await opened).changeEach(changes),
+    version: () => 0,
+  };
+}
 
 /** A work store with a clock, owners and sessions that the test controls. */
 export class RunBooks {
@@ -36,18 +54,19 @@ export class RunBooks {
   ) {
     this.db = new Database(path, path === inMemory ? "" : pragmas, [facts]);
     const used = ledger ?? this.db;
+    const engine = process.env.SKEIN_RUNS_ON === "postgres" ? postgresEngine() : new SqliteEngine(used);
     this.runs = new LedgerRuns({
-      engine: new SqliteEngine(used),
+      engine,
       clock: { now: () => this.now },
       newId: () => `${name}-${++this.#ids}`,
       emit: (event) => void this.events.push(event),
       isGone: (owner) => this.gone.has(owner),
-      underLock: async ({ uid, sessionId }, { durability = "unsynced", script, afterCommit }) => {
+      underLock: async ({ uid, sessionId, userId }, { durability = "unsynced", script, afterCommit }) => {
         if (this.removed.has(uid))
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
         if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
-        if (!changeOn(used, durability, script())) throw new SkeinError("fenced", { sessionId });
+        if (!(await engine.change(durability, { userId }, script))) throw new SkeinError("fenced", { sessionId });
         afterCommit?.();
         return { leafId: `leaf of ${uid}` };
       },

@@ -2,10 +2,14 @@ import { SkeinError } from "../../core/errors.ts";
 import type { DatabaseOptions, Sql } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { createFunctions } from "./schema-functions.ts";
+import { createRunTables, runTables } from "./schema-runs.ts";
 import { createTables, userTables } from "./schema-tables.ts";
 
 /** Numbered from 1. A migration that was released is never changed, only followed by another one. */
-const migrations: readonly (() => string)[] = [() => `${createTables()}\n${createFunctions()}`];
+const migrations: readonly (() => string)[] = [
+  () => `${createTables()}\n${createFunctions()}`,
+  createRunTables,
+];
 
 export const schemaVersion = migrations.length;
 
@@ -90,7 +94,7 @@ function throwAhead(database: string, found: number): never {
 /** Rights are granted on tables, never on partitions, whose rows no policy makes visible. */
 async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<void> {
   const both = `${quoted(app)}, ${quoted(worker)}`;
-  const tables = userTables.map((table) => `skein.${table}`).join(", ");
+  const tables = [...userTables, ...runTables].map((table) => `skein.${table}`).join(", ");
   await sql(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA skein FROM PUBLIC`);
   await sql(`GRANT USAGE ON SCHEMA skein TO ${both}`);
   await sql(`GRANT SELECT ON skein.migrations TO ${both}`);
