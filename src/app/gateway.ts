@@ -23,6 +23,7 @@ import type { Server, ServerOptions } from "../gateway/server/server-options.ts"
 import type { GatewayEvent } from "../protocol/events.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
+import { requireLedger } from "../store/work.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
 /** How long pending requests have to finish when the gateway closes. */
@@ -37,7 +38,11 @@ export async function mountGateway(
   const { clock, config, store, bus, redactor } = app;
   const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
-  const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
+  const tokens = new Tokens({
+    ledger: requireLedger(store.work, "A gateway"),
+    clock,
+    keepsRevocations: true,
+  });
   ensureAdminToken(root, tokens);
   const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
   const hub = openHub({ tokens, subscribe, redactor: () => redactor, report });

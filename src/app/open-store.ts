@@ -19,7 +19,7 @@ import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
 import { Spaces } from "../store/spaces.ts";
 import type { WorkingStore } from "../store/work.ts";
-import { Attendance } from "../store/work.ts";
+import { Attendance, requireLedger } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 
 export interface StoreChoice {
@@ -52,19 +52,15 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
     ...home,
     work: {
       ...work,
-      ledger: work.ledger,
       attend: (attendant) => {
         work.attend(attendant);
         attendance.attendant = attendant;
       },
     },
   };
-  const runs = {
-    ...{ ledger: work.ledger, attendance, newId, owner },
-    isGone: isOwnerGone,
-    erase: () => work.erase(),
-  };
-  const open = (name: string, store: Store) => new ExternalStore(store, name, runs);
+  const runs = { attendance, newId, owner, isGone: isOwnerGone, erase: () => work.erase() };
+  const open = (name: string, store: Store) =>
+    new ExternalStore(store, name, { ledger: requireLedger(work, "An additional store"), ...runs });
   const spaces = new Spaces(attended, open, newId, choice.stores);
   if (choice.store !== undefined) spaces.register(choice.store);
   return spaces;

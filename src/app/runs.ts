@@ -3,7 +3,7 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import type { LedgerRunsOptions } from "../runs/ledger/ledger-runs.ts";
 import { LedgerRuns } from "../runs/ledger/ledger-runs.ts";
-import { SqliteEngine } from "../runs/ledger/sqlite-engine.ts";
+import { migrateRuns } from "../runs/ledger/schema.ts";
 import type { App } from "../sessions/app.ts";
 import { removeHandedFiles } from "../sessions/attachment-files.ts";
 import type { FilesStore } from "../store/files/store.ts";
@@ -62,9 +62,10 @@ function rim(
   LedgerRunsOptions,
   "engine" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
 > {
+  if (store.work.ledger !== null) migrateRuns(store.work.ledger);
   return {
     removeAttachments: removeHandedFiles,
-    engine: new SqliteEngine(store.work.ledger),
+    engine: store.work.engine,
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>

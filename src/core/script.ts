@@ -102,3 +102,27 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
   }
   return step.value;
 }
+
+/**
+ * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
+ * user. `null` if its statements are safe next to any other transaction.
+ */
+export type Whose =
+  | { readonly userId: string | null }
+  | { readonly runId: string }
+  | { readonly approvalId: string }
+  | null;
+
+/** Runs scripts on a database that several processes share. */
+export interface ScriptEngine {
+  /** Runs a script that only reads. */
+  read<T>(script: () => Script<T>): Promise<T>;
+  /** Runs a script in one transaction. It can be repeated if the database rejects the first attempt. */
+  change<T>(durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T>;
+  /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
+  changeEach<T>(
+    changes: readonly { readonly whose: Whose; script(): Script<T> }[],
+  ): Promise<readonly PromiseSettledResult<T>[]>;
+  /** A value that changes when another process writes. */
+  version(): number;
+}

@@ -26,7 +26,8 @@ import { ExternalChanges } from "./external-changes.ts";
 import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
-import type { Attendance, FenceOption, StoreWork, WorkingSessions, WorkingStore } from "./work.ts";
+import { SqliteEngine } from "./sqlite-engine.ts";
+import type { Attendance, FenceOption, LocalWork, WorkingSessions, WorkingStore } from "./work.ts";
 import { toFenceFunction } from "./work.ts";
 
 /** The ledger for the runs of an external store's sessions. */
@@ -49,7 +50,7 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
  * one transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied
  * to the runs. If the process crashes or the response is lost, the store is checked to settle the record.
  */
-export class ExternalStore implements WorkingStore {
+export class ExternalStore implements WorkingStore<LocalWork> {
   readonly sessions: WorkingSessions;
   readonly search: SearchStore;
   readonly state: StateStore;
@@ -81,9 +82,10 @@ export class ExternalStore implements WorkingStore {
     };
   }
 
-  get work(): StoreWork {
+  get work(): LocalWork {
     const { ledger, attendance } = this.#runs;
     return {
+      engine: new SqliteEngine(ledger),
       ledger,
       attend: (attendant) => {
         attendance.attendant = attendant;

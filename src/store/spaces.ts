@@ -148,6 +148,7 @@ export class Spaces<S extends WorkingStore> {
   #work(): StoreWork {
     const { work } = this.#home;
     return {
+      engine: work.engine,
       ledger: work.ledger,
       attend: (attendant) => work.attend(attendant),
       find: (userId, by) => {

@@ -1,4 +1,5 @@
-import type { FenceScript, Script } from "../core/script.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { FenceScript, Script, ScriptEngine } from "../core/script.ts";
 import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import type { AfterCommit, Ledger, WorkAttendant } from "../runs/contract.ts";
@@ -16,7 +17,10 @@ import type {
 
 /** Connects runs to a store's sessions. Not part of the store contract. */
 export interface StoreWork {
-  readonly ledger: Ledger;
+  /** Runs scripts on the database of the sessions' runs. */
+  readonly engine: ScriptEngine;
+  /** The database of the runs, if it is a local one that answers at once. */
+  readonly ledger: Ledger | null;
   /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
   /**
@@ -49,9 +53,21 @@ export interface StoreWork {
 }
 
 /** A store that also keeps its sessions' runs. */
-export interface WorkingStore extends Store {
+export interface WorkingStore<Work extends StoreWork = StoreWork> extends Store {
   readonly sessions: WorkingSessions;
-  readonly work: StoreWork;
+  readonly work: Work;
+}
+
+/** The runs of a store on this machine. */
+export type LocalWork = StoreWork & { readonly ledger: Ledger };
+
+/** Returns the database of the runs. Throws if it is not a local one. `what` needs it, for example `A gateway`. */
+export function requireLedger({ ledger }: StoreWork, what: string): Ledger {
+  if (ledger !== null) return ledger;
+  throw new SkeinError("invalid_arguments", {
+    problem: `${what} needs a store that keeps its sessions' runs in a folder or in memory`,
+    advice: "Use a folder or memory: true",
+  });
 }
 
 export interface FenceOption {

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
-import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
+import { migrateRuns } from "../../src/runs/ledger/schema.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { supportProgram } from "../support/programs.ts";
 import { create, ids } from "../support/store-calls.ts";
@@ -29,8 +29,9 @@ async function work(...args: string[]): Promise<string[]> {
 
 test("[KIL1] eight processes on one work.db: each input is claimed by one and written once, even if one was killed", async () => {
   const store = await openFilesStore({ root, index: "in place", durability: "os" });
+  migrateRuns(store.work.ledger);
   const runs = new LedgerRuns({
-    engine: new SqliteEngine(store.work.ledger),
+    engine: store.work.engine,
     clock: systemClock,
     newId: createIdSource(),
     emit: () => undefined,

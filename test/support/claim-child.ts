@@ -4,13 +4,14 @@ import { writeSync } from "node:fs";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
-import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
+import { migrateRuns } from "../../src/runs/ledger/schema.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 
 const [root = "", owner = "", dies = ""] = process.argv.slice(2);
 const store = await openFilesStore({ root, index: "in place", durability: "os" });
+migrateRuns(store.work.ledger);
 const runs = new LedgerRuns({
-  engine: new SqliteEngine(store.work.ledger),
+  engine: store.work.engine,
   clock: systemClock,
   newId: createIdSource(),
   emit: () => undefined,

@@ -8,12 +8,13 @@ import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { localPrincipal } from "../../src/gateway/methods/local-calls.ts";
 import type { App } from "../../src/sessions/app.ts";
+import { requireLedger } from "../../src/store/work.ts";
 
 const [dir = ""] = process.argv.slice(2);
 const inside = Promise.withResolvers<App>();
 const skein = await openSkein({ dir, config: null, quiet: true, workers: false }, inside.resolve);
 const app = await inside.promise;
-const { ledger } = app.store.work;
+const ledger = requireLedger(app.store.work, "this test");
 const tokens = new Tokens({ ledger, clock: app.clock });
 const handlers = allHandlers({ ...app, skein, tokens });
 const { signal } = new AbortController();

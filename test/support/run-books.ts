@@ -1,4 +1,4 @@
-import type { Script } from "../../src/core/script.ts";
+import type { Script, ScriptEngine } from "../../src/core/script.ts";
 import { changeOn, valueScript } from "../../src/core/script.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import type { Run, SkeinEvent } from "../../src/index.ts";
@@ -6,17 +6,18 @@ import { SkeinError } from "../../src/index.ts";
 import type { AcceptRequest, ChildRequest, ChildSequel, Claim, Ledger } from "../../src/runs/contract.ts";
 import type { LedgerRunsOptions } from "../../src/runs/ledger/ledger-runs.ts";
 import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
-import type { LedgerEngine, RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
+import type { RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
+import { migrateRuns } from "../../src/runs/ledger/schema.ts";
+import { Database, inMemory } from "../../src/store/files/database.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { PostgresEngine } from "../../src/store/postgres/ledger-engine.ts";
+import { SqliteEngine } from "../../src/store/sqlite-engine.ts";
 import { findServer, roles } from "./postgres.ts";
-import { SqliteEngine } from "../../src/runs/ledger/sqlite-engine.ts";
-import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
 
-function postgresEngine(): LedgerEngine {
+function postgresEngine(): ScriptEngine {
   const opened = (async () => {
     const server = await findServer();
     if (typeof server === "string") throw new Error(server);
@@ -54,6 +55,7 @@ export class RunBooks {
   ) {
     this.db = new Database(path, path === inMemory ? "" : pragmas, [facts]);
     const used = ledger ?? this.db;
+    migrateRuns(used);
     const engine = process.env.SKEIN_RUNS_ON === "postgres" ? postgresEngine() : new SqliteEngine(used);
     this.runs = new LedgerRuns({
       engine,
@@ -66,7 +68,8 @@ export class RunBooks {
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
         if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
-        if (!(await engine.change(durability, { userId }, script))) throw new SkeinError("fenced", { sessionId });
+        if (!(await engine.change(durability, { userId }, script)))
+          throw new SkeinError("fenced", { sessionId });
         afterCommit?.();
         return { leafId: `leaf of ${uid}` };
       },

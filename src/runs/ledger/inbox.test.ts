@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import { Database, inMemory } from "../../store/files/database.ts";
+import { SqliteEngine } from "../../store/sqlite-engine.ts";
 import type { AcceptRequest } from "../contract.ts";
 import { LedgerRuns } from "../ledger/ledger-runs.ts";
-import { SqliteEngine } from "./sqlite-engine.ts";
+import { migrateRuns } from "./schema.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -35,6 +36,7 @@ function prepared() {
   const ledger = new WatchedDatabase(inMemory, "", [facts]);
   const events: SkeinEvent[] = [];
   let made = 0;
+  migrateRuns(ledger);
   const runs = new LedgerRuns({
     engine: new SqliteEngine(ledger),
     clock: { now: () => 1000 },

@@ -1,4 +1,4 @@
-import type { Durability, FenceScript, Script } from "../../core/script.ts";
+import type { Durability, FenceScript, Script, Whose } from "../../core/script.ts";
 import { valueScript } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
@@ -38,7 +38,7 @@ import {
 } from "./query-runs.ts";
 import { requeueHeld, sweepAll } from "./recover-runs.ts";
 import { RunAttendant } from "./run-attendant.ts";
-import type { RunLedgerOptions, Whose } from "./run-ledger.ts";
+import type { RunLedgerOptions } from "./run-ledger.ts";
 import { getRun, RunLedger, RunTransaction } from "./run-ledger.ts";
 import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
@@ -73,7 +73,9 @@ const byHeld = ({ runId }: HeldRun): Whose => ({ runId });
 
 /**
  * Stores runs in a database that all processes share. Each method calls a function from this folder in a transaction
- * with the durability given here.
+ * with the durability given here. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
+ * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has no
+ * owner, and recovery continues from the synced log.
  */
 export class LedgerRuns implements RunStore {
   readonly outbox: RunOutbox;

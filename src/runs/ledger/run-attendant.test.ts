@@ -6,13 +6,14 @@ import { append, create, refused } from "../../conformance/expect.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { queryRows } from "../../core/script.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { openFilesStore } from "../../store/files/store.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import type { StoreWork, WorkingStore } from "../../store/work.ts";
 import type { AcceptRequest, HeldRun, Run } from "../contract.ts";
 import { LedgerRuns } from "../ledger/ledger-runs.ts";
-import { SqliteEngine } from "./sqlite-engine.ts";
+import { migrateRuns } from "./schema.ts";
 
 const folders: string[] = [];
 afterAll(() => {
@@ -34,8 +35,9 @@ class Working {
 
   constructor(store: WorkingStore) {
     this.store = store;
+    if (store.work.ledger !== null) migrateRuns(store.work.ledger);
     this.runs = new LedgerRuns({
-      engine: new SqliteEngine(store.work.ledger),
+      engine: store.work.engine,
       clock: systemClock,
       newId: createIdSource(),
       emit: (event) => void this.events.push(event),
@@ -200,7 +202,8 @@ describe.each([
     expect(await work.runs.list({})).toEqual([]);
     expect(await work.runs.claim("me")).toBe(null);
     for (const table of ["runs", "run_inputs", "run_waits", "ready", "ready_users", "turns", "outbox"]) {
-      expect([table, ...work.store.work.ledger.sql(`SELECT * FROM ${table}`).all()]).toEqual([table]);
+      const rows = await work.store.work.engine.read(() => queryRows(`SELECT * FROM ${table}`));
+      expect([table, ...rows]).toEqual([table]);
     }
     await work.store.close();
   });

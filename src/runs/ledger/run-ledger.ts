@@ -4,7 +4,15 @@ import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import { hashedId } from "../../core/hashed-id.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Provenance } from "../../core/messages.ts";
-import type { Durability, DurabilityChoice, FenceScript, Script, SqlValue } from "../../core/script.ts";
+import type {
+  Durability,
+  DurabilityChoice,
+  FenceScript,
+  Script,
+  ScriptEngine,
+  SqlValue,
+  Whose,
+} from "../../core/script.ts";
 import { changeRows, queryRow, queryRows } from "../../core/script.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
@@ -136,7 +144,7 @@ export function limitList(limit = defaultListed): number {
 }
 
 export interface RunLedgerOptions {
-  readonly engine: LedgerEngine;
+  readonly engine: ScriptEngine;
   readonly clock: Clock;
   readonly newId: IdSource;
   readonly emit: Emit;
@@ -192,34 +200,6 @@ export interface RunLedgerOptions {
   wakeWorker(): void;
   /** Removes a session's attachments if they are unchanged. */
   removeAttachments(folder: string, sessionId: string): Promise<void>;
-}
-
-/**
- * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user. `null` if its statements are safe next to any other transaction.
- */
-export type Whose =
-  | { readonly userId: string | null }
-  | { readonly runId: string }
-  | { readonly approvalId: string }
-  | null;
-
-/**
- * The database of the run ledger. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
- * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has no
- * owner, and recovery continues from the synced log.
- */
-export interface LedgerEngine {
-  /** Runs a script that only reads. */
-  read<T>(script: () => Script<T>): Promise<T>;
-  /** Runs a script in one transaction. It can be repeated if the database rejects the first attempt. */
-  change<T>(durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T>;
-  /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
-  changeEach<T>(
-    changes: readonly { readonly whose: Whose; script(): Script<T> }[],
-  ): Promise<readonly PromiseSettledResult<T>[]>;
-  /** A value that changes when another process writes. */
-  version(): number;
 }
 
 /** Transactions on the run tables. */

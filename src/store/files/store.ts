@@ -13,7 +13,8 @@ import { ChangeFeed } from "../change-feed.ts";
 import type { Scope } from "../contract.ts";
 import { isOfExternalStore } from "../external-changes.ts";
 import { checkScope, withScopeChecks } from "../rules.ts";
-import type { StoreWork, WorkingStore } from "../work.ts";
+import { SqliteEngine } from "../sqlite-engine.ts";
+import type { LocalWork, WorkingStore } from "../work.ts";
 import { adoptAll, adoptBySessionId } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import type { Disk } from "./disk.ts";
@@ -47,7 +48,7 @@ import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /** A store in a folder. */
-export interface FilesStore extends WorkingStore {
+export interface FilesStore extends WorkingStore<LocalWork> {
   readonly root: string;
   readonly upkeep: FilesUpkeep;
 }
@@ -208,7 +209,8 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalog.close(),
   });
-  const handle: StoreWork = {
+  const handle: LocalWork = {
+    engine: new SqliteEngine(work.ledger),
     ledger: work.ledger,
     attend: (attendant) => {
       work.attendance.attendant = attendant;

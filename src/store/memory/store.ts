@@ -31,7 +31,8 @@ import {
 } from "../rules.ts";
 import type { SearchTerm } from "../search-text.ts";
 import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
-import type { FenceOption, StoreWork, WorkingStore } from "../work.ts";
+import { SqliteEngine } from "../sqlite-engine.ts";
+import type { FenceOption, LocalWork, WorkingStore } from "../work.ts";
 import { Attendance, toFenceFunction } from "../work.ts";
 import type { MemorySession } from "./session-table.ts";
 import { hasId, SessionTable } from "./session-table.ts";
@@ -39,7 +40,7 @@ import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. Other stores are tested against it as the reference. */
-export interface MemoryStore extends WorkingStore {}
+export interface MemoryStore extends WorkingStore<LocalWork> {}
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -70,7 +71,10 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     },
     close: async () => work.close(),
   });
-  const handle: StoreWork = {
+  const handle: LocalWork = {
+    get engine() {
+      return work.engine;
+    },
     get ledger() {
       return work.ledger;
     },
@@ -99,10 +103,16 @@ export function createMemoryLedger(): Database {
 /** The sessions' run state, in a database that is created on first use. */
 class MemoryWork extends Attendance implements Together {
   #ledger: Database | null = null;
+  #engine: SqliteEngine | null = null;
 
   get ledger(): Database {
     this.#ledger ??= createMemoryLedger();
     return this.#ledger;
+  }
+
+  get engine(): SqliteEngine {
+    this.#engine ??= new SqliteEngine(this.ledger);
+    return this.#engine;
   }
 
   together<T>(act: (attendant: WorkAttendant) => Script<T>): T {

@@ -1,10 +1,17 @@
-import type { DurabilityChoice, Script, Statement, StatementResult } from "../../core/script.ts";
-import type { LedgerEngine, Whose } from "../../runs/ledger/run-ledger.ts";
+import type {
+  DurabilityChoice,
+  Script,
+  ScriptEngine,
+  Statement,
+  StatementResult,
+  Whose,
+} from "../../core/script.ts";
+
 import type { PostgresDatabase, Sql } from "./database.ts";
 import { decodeRow, encodeText, toPostgres } from "./ledger-sql.ts";
 
 /** Runs the ledger's scripts on PostgreSQL. A transaction excludes other changes to the same user's runs. */
-export class PostgresEngine implements LedgerEngine {
+export class PostgresEngine implements ScriptEngine {
   /** Works for all users. */
   readonly #database: PostgresDatabase;
 

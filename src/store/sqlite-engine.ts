@@ -1,16 +1,13 @@
-import { SkeinError } from "../../core/errors.ts";
-import type { DurabilityChoice, Script } from "../../core/script.ts";
-import { changeOn, runOn } from "../../core/script.ts";
-import type { Ledger } from "../contract.ts";
-import type { LedgerEngine, Whose } from "./run-ledger.ts";
-import { migrateRuns } from "./schema.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { DurabilityChoice, Script, ScriptEngine, Whose } from "../core/script.ts";
+import { changeOn, runOn } from "../core/script.ts";
+import type { Ledger } from "../runs/contract.ts";
 
-/** Runs the ledger's scripts on SQLite. A transaction excludes all other processes and never yields to other code. */
-export class SqliteEngine implements LedgerEngine {
+/** Runs scripts on SQLite. A transaction excludes all other processes and never yields to other code. */
+export class SqliteEngine implements ScriptEngine {
   readonly #ledger: Ledger;
 
   constructor(ledger: Ledger) {
-    migrateRuns(ledger);
     this.#ledger = ledger;
   }
 
