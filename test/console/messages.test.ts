@@ -530,19 +530,44 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       expect(await call.locator("dd").innerText()).toBe(query);
       expect(await call.getByText("hidden").count()).toBe(0);
     }
-    const { approvals } = await gateway.call("approvals.list", {});
-    for (const { approvalId } of approvals)
-      await gateway.call("approvals.resolve", { approvalId, answer: "denied" });
-    (await model.request(before + 1)).finish("Done.");
+  });
+
+  test("keeps the focus when the composer appears after it", async () => {
+    const before = model.count;
+    const message = { sessionKey: keyOf("late"), message: "search", idempotencyKey: "late composer" };
+    const { runId } = await gateway.call("chat.send", message);
+    (await model.request(before)).callTool("session_search", { query: "rooms" });
+    const page = await browser.open(gateway, "/search");
+    // The approvals of the frame arrive before the transcript.
+    const arrives = Promise.withResolvers<void>();
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage(async (text) => {
+        if (String(text).includes("sessions.entries")) await arrives.promise;
+        server.send(text);
+      });
+    });
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("late"))}`);
+    await page.reload();
+    const approve = questions(page).getByRole("button", { name: "Approve" });
+    await approve.focus();
+    expect(await composer(page).count()).toBe(0);
+    arrives.resolve();
+    await composer(page).waitFor();
+    await page.keyboard.press("Enter");
+    await questions(page).waitFor({ state: "detached" });
+    const { approvals } = await gateway.call("approvals.list", { open: false, runId });
+    expect(approvals.map(({ answer }) => answer)).toEqual(["approved"]);
   });
 
   test("shows the first of very many arguments and the number of the others, and can be answered", async () => {
     const before = model.count;
-    const message = { sessionKey: keyOf("call"), message: "search", idempotencyKey: "many arguments" };
+    const sessionKey = keyOf("arguments");
+    const message = { sessionKey, message: "search", idempotencyKey: "many arguments" };
     const { runId } = await gateway.call("chat.send", message);
     const names = Array.from({ length: 2000 }, (_, at) => [`k${at}`, at] as const);
     (await model.request(before)).callTool("session_search", Object.fromEntries(names));
-    for (const at of ["/sessions", "/runs?tab=approvals", sessionRoute(keyOf("call"))]) {
+    for (const at of ["/sessions", "/runs?tab=approvals", sessionRoute(sessionKey)]) {
       const page = await browser.open(gateway, at);
       const call = questions(page);
       const more = (hidden: string) =>
@@ -554,7 +579,7 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       await more("1,780").waitFor();
       expect(await call.locator("dt").allInnerTexts()).toEqual(names.slice(0, 220).map(([name]) => name));
       expect(await page.locator("*").count()).toBeLessThan(3000);
-      if (at !== sessionRoute(keyOf("call"))) continue;
+      if (at !== sessionRoute(sessionKey)) continue;
       await call.getByRole("button", { name: "Deny…" }).click();
       await page.keyboard.press("Enter");
       await page

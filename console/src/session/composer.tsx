@@ -258,8 +258,9 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
 }
 
 /**
- * Whether the focus may go to the composer of a page that has just been opened: not to a reader who has begun to do something else,
- * nor on a touch screen, where it opens the keyboard.
+ * Whether the composer of a page that has just been opened may take the focus. It may not if the reader has begun to do
+ * something else, or on a touch screen, where it would open the keyboard. Screen readers move the focus without a key
+ * press. Before the page is opened, the focus is outside of it.
  */
 export function useLanding(isWanted: boolean): () => boolean {
   const hasActed = useRef(false);
@@ -272,5 +273,9 @@ export function useLanding(isWanted: boolean): () => boolean {
       addEventListener(event, note, { signal: watching.signal, capture: true });
     return () => watching.abort();
   }, []);
-  return () => isWanted && !hasActed.current && !matchMedia("(pointer: coarse)").matches;
+  return () =>
+    isWanted &&
+    !hasActed.current &&
+    document.activeElement?.matches("#content *") !== true &&
+    !matchMedia("(pointer: coarse)").matches;
 }
