@@ -46,6 +46,28 @@ describe.skipIf(browser === null)("a family in the console", () => {
     await arrow.press("Enter");
     await page.locator(`[data-entry-id="${entryId}"][data-target]`).waitFor();
   });
+
+  test("draws each arrow from the spawn to the beginning of the run, and from its end back to the parent", async () => {
+    const page = await open("family");
+    await expect.poll(() => lanes(page).count()).toBe(4);
+    const box = async (name: RegExp, shape: string) => {
+      const bounds = await page.getByRole("link", { name }).locator(shape).last().boundingBox();
+      const { x = 0, width = 0 } = bounds ?? {};
+      return { left: x, right: x + width, middle: x + width / 2 };
+    };
+    const sources: number[] = [];
+    for (const helper of ["helper-1", "helper-2", "helper-3"]) {
+      const run = await box(new RegExp(`^${helper}.*: done`), "rect");
+      const spawn = await box(new RegExp(`^Spawn: main → ${helper}`), "path");
+      const result = await box(new RegExp(`^Result: ${helper}.* → main`), "circle");
+      const source = await box(new RegExp(`^Spawn: main → ${helper}`), "circle");
+      expect(Math.abs(run.left - spawn.right)).toBeLessThan(3);
+      expect(Math.abs(run.right - result.middle)).toBeLessThan(3);
+      expect(source.middle).toBeLessThan(run.left);
+      sources.push(source.middle);
+    }
+    expect(new Set(sources.map(Math.round)).size).toBe(3);
+  });
 });
 
 describe.skipIf(browser === null)("the lanes of a family", () => {

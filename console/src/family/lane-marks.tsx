@@ -1,6 +1,7 @@
 import type { EdgeMark, Lane, Mark, SpanMark } from "./lanes.ts";
 import { factsOf } from "./lanes.ts";
 import styles from "./lanes-view.module.css";
+import type { PlacedEdge } from "./place-marks.ts";
 
 /** The marks in the lanes. All coordinates are in pixels, relative to the visible area. */
 
@@ -97,53 +98,60 @@ export function SpanShape({
 export function EdgeShape({
   mark,
   thread,
+  fromX,
   x,
+  toX,
   fromY,
   toY,
   crossed,
   focusedId,
   onPreview,
-}: MarkHandlers & {
-  readonly mark: EdgeMark;
-  readonly thread: number;
-  readonly x: number;
-  readonly fromY: number;
-  readonly toY: number;
-  /** The lanes that the arrow passes under. */
-  readonly crossed: readonly number[];
-}) {
+}: MarkHandlers & PlacedEdge) {
   const down = Math.sign(toY - fromY);
-  const tip = toY - down * 6;
-  const base = tip - down * 6;
-  const line = weave(x, fromY + down * 3, base, crossed, down);
+  const tip = toX === null ? { x, y: toY - down * 6 } : { x: toX - 1, y: toY };
+  const base = toX === null ? { x, y: tip.y - down * 6 } : { x: tip.x - 6, y: toY };
+  const start = fromX === x ? `M${x} ${fromY + down * 3}` : `M${fromX + 3} ${fromY}H${x}`;
   return (
     <MarkLink mark={mark} thread={thread} tone={mark.edge} focusedId={focusedId} onPreview={onPreview}>
-      <path className={styles.hit} d={`M${x - 5} ${fromY}h10V${tip}h-10Z`} />
+      <path
+        className={styles.hit}
+        d={`M${x - 5} ${fromY}H${x + 5}V${tip.y}H${x - 5}ZM${fromX} ${fromY - 5}H${x}v10H${fromX}ZM${x} ${tip.y - 5}H${tip.x}v10H${x}Z`}
+      />
       {mark.edge === "fork" ? (
-        <>
-          <path className={styles.edge} d={weave(x - 1.5, fromY + down * 3, base, crossed, down)} />
-          <path className={styles.edge} d={weave(x + 1.5, fromY + down * 3, base, crossed, down)} />
-        </>
+        [x - 1.5, x + 1.5].map((each) => (
+          <path
+            key={each}
+            className={styles.edge}
+            d={`M${each} ${fromY + down * 3}${weave(each, crossed, down)}V${base.y}`}
+          />
+        ))
       ) : (
-        <path className={styles.edge} d={line} />
+        <path className={styles.edge} d={`${start}${weave(x, crossed, down)}V${base.y}H${base.x}`} />
       )}
-      <circle className={styles.source} cx={x} cy={fromY} r={3} />
-      <path className={styles.tip} d={tipPath(mark.edge, x, base, tip)} />
+      <circle className={styles.source} cx={fromX} cy={fromY} r={3} />
+      <path className={styles.tip} d={tipPath(mark.edge, base, tip)} />
     </MarkLink>
   );
 }
 
-/** Returns a closed tip for edges that start or end a session and an open one for messages. */
-function tipPath(kind: EdgeMark["edge"], x: number, base: number, tip: number): string {
-  if (kind === "send" || kind === "reply")
-    return `M${x} ${base}V${tip}M${x - 4} ${base}L${x} ${tip}L${x + 4} ${base}`;
-  return `M${x - 4} ${base}h8L${x} ${tip}Z`;
+interface Point {
+  readonly x: number;
+  readonly y: number;
 }
 
-/** A vertical line with a gap at every thread that it passes under. */
-function weave(x: number, from: number, to: number, crossed: readonly number[], down: number): string {
+/** Returns a closed tip for edges that start or end a session and an open one for messages. */
+function tipPath(kind: EdgeMark["edge"], base: Point, tip: Point): string {
+  const across = base.x === tip.x ? { x: 4, y: 0 } : { x: 0, y: 4 };
+  const sides = [`${base.x - across.x} ${base.y - across.y}`, `${base.x + across.x} ${base.y + across.y}`];
+  const head = `M${sides[0]}L${tip.x} ${tip.y}L${sides[1]}`;
+  if (kind === "send" || kind === "reply") return `M${base.x} ${base.y}L${tip.x} ${tip.y}${head}`;
+  return `${head}Z`;
+}
+
+/** The gaps in a vertical line, one at every thread that it passes under. */
+function weave(x: number, crossed: readonly number[], down: number): string {
   const gaps = crossed.toSorted((a, b) => (a - b) * down).map((y) => `V${y - down * 4}M${x} ${y + down * 4}`);
-  return `M${x} ${from}${gaps.join("")}V${to}`;
+  return gaps.join("");
 }
 
 function MarkLink({

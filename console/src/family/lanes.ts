@@ -52,6 +52,10 @@ export interface EdgeMark extends MarkText {
   readonly fromKey: string;
   readonly toKey: string;
   readonly at: number;
+  /** When the run ended that this edge answers for. Otherwise the same as `at`. */
+  readonly leftAt: number;
+  /** When the run started that this edge caused. `null` if it has not started or joined another run. */
+  readonly startedAt: number | null;
 }
 
 export type Mark = SpanMark | EdgeMark;
@@ -111,10 +115,17 @@ export function layOutLanes(
         preview: previewLine(span.preview, 240),
       };
     });
+  const findStart = startFinder(family);
+  const endsByKey = Map.groupBy(
+    spans.filter(({ isOpen }) => !isOpen),
+    ({ key }) => key,
+  );
   const edges = family.edges
     .filter(({ fromKey, toKey }) => fromKey !== toKey && names.has(fromKey) && names.has(toKey))
     .map((edge, index): EdgeMark => {
       const { kind, fromKey, toKey, at } = edge;
+      const isAnswer = kind === "reply" || kind === "announce";
+      const answered = isAnswer ? endsByKey.get(fromKey)?.findLast(({ to }) => to <= at) : undefined;
       return {
         kind: "edge",
         id: `edge ${kind} ${fromKey} ${toKey} ${edge.toEntryId ?? edge.runId ?? index}`,
@@ -122,6 +133,8 @@ export function layOutLanes(
         fromKey,
         toKey,
         at,
+        leftAt: answered?.to ?? at,
+        startedAt: findStart(edge),
         href: edgePath(edge, place),
         title: `${edgeNames[kind]}: ${names.get(fromKey)} → ${names.get(toKey)}`,
         preview: previewLine(edge.preview, 240),
@@ -132,6 +145,22 @@ export function layOutLanes(
     spans,
     edges,
     busy: findBusy(family, spans, edges, now),
+  };
+}
+
+/** Finds when the run that an edge caused started, unless another run was still in progress between the two. */
+function startFinder({ spans }: Family): (edge: Edge) => number | null {
+  const starts = new Map<string, { readonly at: number; readonly freeFrom: number }>();
+  const ends = new Map<string, number>();
+  for (const { runId, key, startedAt, endedAt } of spans) {
+    const freeFrom = ends.get(key) ?? 0;
+    if (startedAt === undefined) continue;
+    starts.set(`${runId} ${key}`, { at: startedAt, freeFrom });
+    ends.set(key, Math.max(freeFrom, endedAt ?? Number.POSITIVE_INFINITY));
+  }
+  return ({ runId, toKey, at }) => {
+    const start = starts.get(`${runId} ${toKey}`);
+    return start === undefined || start.freeFrom > at || start.at < at ? null : start.at;
   };
 }
 

@@ -7,19 +7,30 @@ interface LaneRow {
   readonly y: number;
 }
 
-interface PlacedEdge {
+export interface PlacedEdge {
   readonly mark: EdgeMark;
   readonly thread: number;
+  /** Where the edge leaves its lane. */
+  readonly fromX: number;
+  /** The vertical part between the lanes. */
   readonly x: number;
+  /** The beginning of the run that the edge leads to. `null` if the edge ends where it meets the lane. */
+  readonly toX: number | null;
   readonly fromY: number;
   readonly toY: number;
+  /** The lanes that the edge passes under. */
   readonly crossed: readonly number[];
 }
 
-const slotWidth = 8;
-const slots = [0, 1, -1, 2, -2, 3, -3].map((slot) => slot * slotWidth);
+/** How far an arrow may be from its time. If there are many, they are closer together instead. */
+const maxShift = 24;
+/** The room for a tip in front of a run. */
+const tipWidth = 8;
 
-/** Places arrows that would overlap side by side and routes them over and under the threads between their ends. */
+/**
+ * Places arrows that would overlap side by side and routes them over and under the threads between their ends. An arrow
+ * stays in front of the run that it starts and behind the run that it answers for.
+ */
 export function placeEdges(
   edges: readonly EdgeMark[],
   rows: ReadonlyMap<string, LaneRow>,
@@ -34,17 +45,38 @@ export function placeEdges(
     if (from === undefined || to === undefined) return [];
     const top = Math.min(from.index, to.index);
     const bottom = Math.max(from.index, to.index);
-    const wanted = xOf(mark.at);
-    const recent = placed.slice(-60);
-    const isTaken = (x: number) =>
-      recent.some((other) => Math.abs(other.x - x) < slotWidth && other.top <= bottom && top <= other.bottom);
-    const x = slots.map((slot) => wanted + slot).find((each) => !isTaken(each) && !isFolded(each)) ?? wanted;
+    const isAnswer = mark.leftAt < mark.at;
+    const start = mark.startedAt === null ? null : xOf(mark.startedAt);
+    const min = isAnswer ? xOf(mark.leftAt) : Number.NEGATIVE_INFINITY;
+    const max = start === null ? Number.POSITIVE_INFINITY : start - tipWidth;
+    const wanted = Math.max(min, Math.min(max, xOf(mark.at)));
+    const near = placed.slice(-60).filter((other) => other.top <= bottom && top <= other.bottom);
+    const findFree = (gap: number, limit: number) =>
+      [wanted, ...near.flatMap((other) => [other.x - gap, other.x + gap])]
+        .filter((each) => each >= min && each <= limit && Math.abs(each - wanted) <= maxShift)
+        .filter((each) => near.every((other) => Math.abs(other.x - each) >= gap) && !isFolded(each))
+        .sort((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted))[0];
+    const x =
+      findFree(10, max) ??
+      findFree(7, max) ??
+      findFree(3, max) ??
+      (isAnswer ? findFree(7, Number.POSITIVE_INFINITY) : undefined) ??
+      wanted;
     placed.push({ x, top, bottom });
     const crossed = byIndex
       .slice(top + 1, bottom)
-      .filter(({ index, lane }) => lane.from <= mark.at && (index + order) % 2 === 0);
+      .filter(({ index, lane }) => xOf(lane.from) <= x && (index + order) % 2 === 0);
     return [
-      { mark, thread: from.lane.thread, x, fromY: from.y, toY: to.y, crossed: crossed.map(({ y }) => y) },
+      {
+        mark,
+        thread: from.lane.thread,
+        fromX: isAnswer ? min : x,
+        x,
+        toX: start !== null && start - x >= tipWidth ? start : null,
+        fromY: from.y,
+        toY: to.y,
+        crossed: crossed.map(({ y }) => y),
+      },
     ];
   });
 }
