@@ -37,7 +37,7 @@ export const FamilySchema = s.closed({
       status: s.optional(StatusSchema),
     }),
   ),
-  /** The runs of each session, oldest first. For a partner, only the runs for its exchanges with members. */
+  /** The runs of each session, oldest first. For a partner, only its exchanges with members and runs that are waiting. */
   spans: s.array(
     s.closed({
       runId: s.string(),

@@ -36,7 +36,10 @@ export async function readFamily(source: FamilySource, session: SessionRecord): 
   const between = new FamilyEdges(nodes, runs, source);
   const edges = await between.read();
   const exchanged = new Set(edges.map(({ runId }) => runId));
-  const shown = runs.filter((run) => members.has(run.session.uid) || exchanged.has(run.runId));
+  const partners = [...nodes.values()].filter(({ uid }) => !members.has(uid));
+  const isShown = (run: Run) => members.has(run.session.uid) || exchanged.has(run.runId);
+  const waiting = (await readWaitingRuns(source.runs, partners)).filter((run) => !isShown(run));
+  const shown = [...runs.filter(isShown), ...waiting].sort((a, b) => a.seq - b.seq);
   const spans = shown.flatMap((run) => spanOf(run, nodes, between.preview(run)));
   return {
     rootKey: lineage[0]?.key ?? session.key,
@@ -122,6 +125,17 @@ async function readRuns(
     runs: [...found.values()].sort((a, b) => a.seq - b.seq),
     isComplete: pages.flat().every((page) => page.length < limit),
   };
+}
+
+/** Reads the runs in which the sessions are waiting, so that a partner that needs a person shows why. */
+async function readWaitingRuns(
+  runs: FamilySource["runs"],
+  partners: readonly SessionRecord[],
+): Promise<readonly Run[]> {
+  const pages = await mapConcurrently(partners, readsAtATime, ({ uid, userId }) =>
+    runs.list({ sessionUid: uid, states: ["waiting"], limit: maxRunsPerSession }, userId),
+  );
+  return pages.flat();
 }
 
 /** Adds the sessions that members exchanged messages with, latest first. Returns `false` if not all of them fit. */

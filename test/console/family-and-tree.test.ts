@@ -10,7 +10,11 @@ let gateway: GatewayProcess;
 let sent = 0;
 
 beforeAll(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({
+    config: `agents:
+  main: { model: rehearsal/basic, tools: { ask: [session_search] }, subagents: { maxSpawnDepth: 2 } }
+`,
+  });
 });
 
 const open = (view: string, query: Record<string, string> = {}) =>
@@ -136,6 +140,27 @@ describe.skipIf(browser === null)("a failed run in the console", () => {
         });
       expect(fill).toBe(red);
     }
+  });
+});
+
+describe.skipIf(browser === null)("a helper that waits for an approval", () => {
+  test("is an amber span in the family of its parent until it is answered", async () => {
+    const sessionKey = "agent:main:asking";
+    const page = await browser.open(gateway, sessionRoute(sessionKey, "family"));
+    await gateway.call("chat.send", {
+      sessionKey,
+      message: "spawn one helper to search for lamps",
+      idempotencyKey: "asking",
+    });
+    const mark = page.locator("a[data-tone=needs-you]");
+    await mark.waitFor();
+    expect(await mark.getAttribute("aria-label")).toMatch(/^helper-1.*: needs you/);
+    expect(await mark.locator("rect").count()).toBe(4);
+    await lanes(page).filter({ hasText: "needs you" }).waitFor();
+    const { approvals } = await gateway.call("approvals.list", { open: true });
+    for (const { approvalId } of approvals)
+      await gateway.call("approvals.resolve", { approvalId, answer: "approved" });
+    await mark.waitFor({ state: "detached" });
   });
 });
 

@@ -215,6 +215,13 @@ describe.skipIf(browser === null)("a reload of the configuration", () => {
 });
 
 describe.skipIf(browser === null)("runs and approvals in the console", () => {
+  test("show in a family what a partner waits for, although its other work is its own", async () => {
+    const page = await open(sessionRoute(main, "family"));
+    const waiting = page.locator("a[data-tone=needs-you]");
+    expect(await waiting.getAttribute("aria-label")).toMatch(/^support: needs you/);
+    expect(await page.getByRole("link", { name: /^support: / }).count()).toBe(2);
+  });
+
   test("say why a run waits, with a link to the approval, which can be denied with a note", async () => {
     const page = await open("/runs");
     const rows = page.getByRole("main").getByRole("listitem");
