@@ -21,7 +21,6 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   sessions += 1;
-  // A failed test might have left requests unanswered.
   asked = model.count;
   key = `agent:main:page-${sessions}`;
 });
@@ -67,6 +66,39 @@ const storedIds = async () => {
   return entries.filter(({ type }) => type === "message").map(({ id }) => id);
 };
 
+/** Waits until the transcript has not changed its place or its size for ten frames. */
+const settled = (page: Page) =>
+  transcript(page).evaluate(async (list) => {
+    let before = "";
+    for (let calm = 0; calm < 10; calm += 1) {
+      await new Promise(requestAnimationFrame);
+      const now = [list.scrollTop, list.scrollHeight, list.clientHeight].join();
+      if (now !== before) calm = 0;
+      before = now;
+    }
+  });
+
+/** The first visible row and its distance from the top of the transcript. */
+const firstRow = (page: Page) =>
+  transcript(page).evaluate((list) => {
+    const { top } = list.getBoundingClientRect();
+    const row = [...list.querySelectorAll("[data-entry-id]")].find(
+      (each) => each.getBoundingClientRect().bottom > top,
+    );
+    return [row?.getAttribute("data-entry-id"), (row?.getBoundingClientRect().top ?? 0) - top];
+  });
+
+/** Kills the gateway, and starts it on the same port even if the test fails meanwhile. */
+async function whileKilled(act: () => Promise<unknown>): Promise<void> {
+  const port = Number(new URL(gateway.url).port);
+  await gateway.stop("SIGKILL");
+  try {
+    await act();
+  } finally {
+    gateway = await startGateway({ port });
+  }
+}
+
 /** The unfinished answers that a killed gateway would leave behind. */
 function storedTexts(): unknown[] {
   const database = new DatabaseSync(join(gateway.root, "work.db"), { readOnly: true });
@@ -96,27 +128,54 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await fill(40, (index) => `Note ${index}\n\nwith a second paragraph`);
     const page = await open();
     await page.getByText("Note 39").first().waitFor();
-    const firstRow = () =>
-      transcript(page).evaluate((list) => {
-        const { top } = list.getBoundingClientRect();
-        const row = [...list.querySelectorAll("[data-entry-id]")].find(
-          (each) => each.getBoundingClientRect().bottom > top,
-        );
-        return { id: row?.getAttribute("data-entry-id"), top: row?.getBoundingClientRect().top };
-      });
+    await settled(page);
     await transcript(page).evaluate((list) => {
       list.scrollTop = list.scrollHeight - list.clientHeight - 1;
     });
-    const before = await firstRow();
+    await settled(page);
+    const before = await firstRow(page);
     const { request } = await ask("go on");
     for (let step = 0; step < 20; step += 1) {
       request.stream(`line ${step} of the answer\n\n`);
       await page.getByText(`line ${step} of the answer`).first().waitFor({ state: "attached" });
-      expect(await firstRow()).toEqual(before);
+      expect(await firstRow(page)).toEqual(before);
     }
     request.finish("end");
     await page.getByText("end", { exact: true }).first().waitFor({ state: "attached" });
-    expect(await firstRow()).toEqual(before);
+    expect(await firstRow(page)).toEqual(before);
+  });
+
+  test("stops following an answer when the reader scrolls up a little while it grows", async () => {
+    await fill(40, (index) => `Note ${index}`);
+    const page = await open();
+    await page.getByText("Note 39").first().waitFor();
+    await settled(page);
+    const { request } = await ask("go on");
+    request.stream("The beginning\n\n");
+    await page.locator("[data-live]").getByText("The beginning").waitFor();
+    await settled(page);
+    // Right after the page has scrolled to the new end, so that the browser reports both in one event.
+    const watching = await transcript(page).evaluateHandle((list) => {
+      const { scrollHeight } = list;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const observer = new ResizeObserver(() => {
+        if (list.scrollHeight === scrollHeight) return;
+        observer.disconnect();
+        list.scrollTop -= 5;
+        resolve();
+      });
+      observer.observe(list.querySelector("li:last-child") as Element);
+      return { promise };
+    });
+    request.stream("of a paragraph\n\n");
+    await watching.evaluate(({ promise }) => promise);
+    const before = await firstRow(page);
+    for (let step = 0; step < 5; step += 1) {
+      request.stream(`line ${step} of the answer\n\n`);
+      await page.getByText(`line ${step} of the answer`).first().waitFor({ state: "attached" });
+    }
+    await settled(page);
+    expect(await firstRow(page)).toEqual(before);
   });
 
   test("follows an answer at the end", async () => {
@@ -193,23 +252,22 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await ended(runId);
     const page = await open();
     await page.getByText("The first answer.").first().waitFor();
-    const port = Number(new URL(gateway.url).port);
-    await gateway.stop("SIGKILL");
-    await page.getByText(offline).first().waitFor();
-    // Amber is for what needs a person.
-    const colors = await page.getByText(offline).evaluate((bar) => {
-      const probe = document.body.appendChild(document.createElement("i"));
-      probe.style.color = "var(--amber)";
-      probe.style.background = "var(--amber-wash)";
-      const found = [bar, probe].map((each) => {
-        const { color, backgroundColor } = getComputedStyle(each);
-        return [color, backgroundColor];
+    await whileKilled(async () => {
+      await page.getByText(offline).first().waitFor();
+      // Amber is for what needs a person.
+      const colors = await page.getByText(offline).evaluate((bar) => {
+        const probe = document.body.appendChild(document.createElement("i"));
+        probe.style.color = "var(--amber)";
+        probe.style.background = "var(--amber-wash)";
+        const found = [bar, probe].map((each) => {
+          const { color, backgroundColor } = getComputedStyle(each);
+          return [color, backgroundColor];
+        });
+        probe.remove();
+        return found;
       });
-      probe.remove();
-      return found;
+      expect(colors[0]?.filter((color) => colors[1]?.includes(color))).toEqual([]);
     });
-    expect(colors[0]?.filter((color) => colors[1]?.includes(color))).toEqual([]);
-    gateway = await startGateway({ port });
     await page.getByText(offline).first().waitFor({ state: "detached" });
     const second = await ask("second");
     second.request.finish("The second answer.");
@@ -220,9 +278,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     // Timers stop in the background, so the client does not retry on its own.
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
-    await gateway.stop("SIGKILL");
-    await page.getByText(offline).first().waitFor();
-    gateway = await startGateway({ port });
+    await whileKilled(() => page.getByText(offline).first().waitFor());
     await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
     await page.getByText(offline).first().waitFor({ state: "detached" });
     await page.clock.resume();
@@ -263,9 +319,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       return storedTexts();
     };
     await expect.poll(storeMore).toHaveLength(1);
-    const port = Number(new URL(gateway.url).port);
-    await gateway.stop("SIGKILL");
-    gateway = await startGateway({ port });
+    await whileKilled(async () => undefined);
     (await nextRequest()).finish("The whole answer.");
     await page.getByText("The whole answer.").first().waitFor();
     const lost = page.locator("summary", { hasText: "Interrupted answer: Half of an answer" });
@@ -277,24 +331,23 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await gateway.call("sessions.create", { key });
     const page = await open();
     const message = page.getByLabel("Message", { exact: true });
-    await message.fill("not after all");
-    const port = Number(new URL(gateway.url).port);
-    await gateway.stop("SIGKILL");
-    await page.getByText(offline).first().waitFor();
-    await message.press("Enter");
     const unsent = page.getByText("Not sent yet: the gateway is offline.");
-    await unsent.waitFor();
-    await page.getByRole("button", { name: "Do not send" }).click();
-    await unsent.waitFor({ state: "detached" });
-    expect(await message.inputValue()).toBe("not after all");
-    await message.fill("sent once");
-    await message.press("Enter");
-    await unsent.waitFor();
+    await message.fill("not after all");
+    await whileKilled(async () => {
+      await page.getByText(offline).first().waitFor();
+      await message.press("Enter");
+      await unsent.waitFor();
+      await page.getByRole("button", { name: "Do not send" }).click();
+      await unsent.waitFor({ state: "detached" });
+      expect(await message.inputValue()).toBe("not after all");
+      await message.fill("sent once");
+      await message.press("Enter");
+      await unsent.waitFor();
 
-    await page.getByRole("link", { name: "Usage" }).click();
-    await page.getByText("could not be loaded from the gateway").first().waitFor();
-    expect(browser.problems.splice(0).join()).toContain("could not be loaded");
-    gateway = await startGateway({ port });
+      await page.getByRole("link", { name: "Usage" }).click();
+      await page.getByText("could not be loaded from the gateway").first().waitFor();
+      expect(browser.problems.splice(0).join()).toContain("could not be loaded");
+    });
     await page.getByText(offline).first().waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByText("Unpriced").first().waitFor();

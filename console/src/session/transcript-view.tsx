@@ -1,4 +1,4 @@
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { elementScroll, useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
 import type { LiveAnswer } from "../live/live-answers.ts";
 import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
@@ -87,6 +87,10 @@ export function TranscriptView({
     // One pixel above the end is not the end. Less than one pixel is, because zoomed pages scroll by fractions.
     scrollEndThreshold: 0.9,
     useAnimationFrameWithResizeObserver: false,
+    scrollToFn: (...target) => {
+      elementScroll(...target);
+      notePosition();
+    },
   });
 
   // The end is followed until the user scrolls up. Other changes do not stop this: a view that shrinks, rows that are
@@ -109,25 +113,31 @@ export function TranscriptView({
     // A changed list must not scroll again. Only a new target does.
   }, [target, hasItems]);
 
-  // The browser scrolls up when the rows get shorter or the view gets higher, and says so later, when there may be new rows. A place
-  // that was the end in the meantime is therefore not one that the reader has scrolled to.
+  // The browser scrolls up when the rows get shorter or the view gets higher, and says so later, when there may be new
+  // rows. A place that was the end in the meantime is therefore not one that the reader has scrolled to. The page's own
+  // scrolling is also reported later, together with what the reader has scrolled since.
   const last = useRef({ top: 0, end: 0 });
+  const endOf = ({ scrollHeight, clientHeight }: HTMLElement) => scrollHeight - clientHeight;
   const measureEnd = () => {
-    const { scrollHeight, clientHeight } = scroller.current as HTMLDivElement;
-    const end = scrollHeight - clientHeight;
-    last.current.end = Math.min(last.current.end, end);
-    return end;
+    if (scroller.current !== null) last.current.end = Math.min(last.current.end, endOf(scroller.current));
+  };
+  const notePosition = () => {
+    if (scroller.current !== null)
+      last.current = { top: scroller.current.scrollTop, end: endOf(scroller.current) };
   };
   const noteScroll = () => {
     // The event can arrive when the transcript is already hidden because another view loads.
     if (scroller.current === null) return;
-    const end = measureEnd();
+    measureEnd();
     const { scrollTop: top } = scroller.current;
-    if (end - top <= 0.9) isAtEnd.current = true;
-    else if (top < last.current.top && last.current.end - top > 0.9) isAtEnd.current = false;
-    last.current = { top, end };
+    if (endOf(scroller.current) - top <= 0.9) isAtEnd.current = true;
+    else if (isAtEnd.current && top < last.current.top && last.current.end - top > 0.9) {
+      isAtEnd.current = false;
+      list.cancelScroll();
+    }
+    notePosition();
   };
-  useLayoutEffect(() => void measureEnd());
+  useLayoutEffect(measureEnd);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => {
       measureEnd();
