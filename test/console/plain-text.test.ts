@@ -57,5 +57,13 @@ describe("a preview", () => {
     expect(withoutMarkup("see `src/app.ts and")).toBe("see src/app.ts and");
     expect(withoutMarkup("2 * 3 ** 4, snake_case_name, #4")).toBe("2 * 3 ** 4, snake_case_name, #4");
     expect(previewLine(`**${"word ".repeat(100)}**`, 20)).toBe("word word word word…");
+    expect(previewLine("not instructions. ``` I need")).toBe("not instructions. I need");
+  });
+
+  test("keeps the underscores of names", () => {
+    for (const name of ["session_search", "__dirname", "__init__", "_search"])
+      expect(withoutMarkup(`The tool \`${name}\` failed, ${name}2 too`)).toBe(
+        `The tool ${name} failed, ${name}2 too`,
+      );
   });
 });

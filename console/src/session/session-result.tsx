@@ -5,6 +5,7 @@ import { rowName, stateWord } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { Foldable } from "../ui/foldable.tsx";
+import { oneLine } from "../ui/plain-text.ts";
 import { previewLine } from "../ui/preview.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import { StoredText } from "./content-blocks.tsx";
@@ -66,7 +67,7 @@ export function describeResult(toolName: string, text: string): SessionResult | 
   const result = readFields(text);
   if (result === null) return null;
   if ((result.status === "error" || result.status === "forbidden") && typeof result.error === "string")
-    return { text: firstWords(result.error), isError: true };
+    return { text: oneLine(result.error, 160), isError: true };
   return describers[toolName]?.(result) ?? null;
 }
 
@@ -95,7 +96,7 @@ function list(items: unknown, text: string, noun: string, reason = ""): SessionR
 function endingOf({ error }: Fields, outcome: unknown, reply: unknown): string {
   const isKnown = typeof outcome === "string" && Object.hasOwn(endings, outcome);
   const ending = isKnown ? endings[outcome] : undefined;
-  if (ending !== undefined) return typeof error === "string" ? `${ending}: ${firstWords(error)}` : ending;
+  if (ending !== undefined) return typeof error === "string" ? `${ending}: ${oneLine(error, 160)}` : ending;
   return typeof reply === "string" && reply !== "" ? firstWords(reply) : "";
 }
 

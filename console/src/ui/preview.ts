@@ -11,7 +11,7 @@ export function previewLine(text: string, most = 200): string {
 export function withoutMarkup(text: string): string {
   const tokens = parsePiece(text, {});
   if (tokens === null) return text;
-  return joinTexts(tokens, " ").replace(/(?<=^|\s)(?:\*\*|__|~~|`+)(?=\S)/g, "");
+  return joinTexts(tokens, " ");
 }
 
 function joinTexts(tokens: readonly Token[], between: string): string {
@@ -36,6 +36,12 @@ function textOf(token: Token): string {
       return " ";
     default:
       if ("tokens" in token && token.tokens !== undefined) return joinTexts(token.tokens, "");
-      return "text" in token ? unescapeEntities(token.text) : token.raw;
+      if (!("text" in token)) return token.raw;
+      return unescapeEntities(token.type === "text" ? withoutCutMarks(token.text) : token.text);
   }
+}
+
+/** Underscores stay, because more names begin with them than emphasized words. */
+function withoutCutMarks(text: string): string {
+  return text.replace(/(?<=^|\s)(?:(?:\*\*|~~)(?=\S)|`+)/g, "");
 }
