@@ -308,6 +308,47 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(await message.inputValue()).toBe("");
   });
 
+  test("keeps small attachments and the change of a queued message across a reload, and names what it lost", async () => {
+    const { request } = await ask("work");
+    const page = await open();
+    const message = page.getByLabel("Message", { exact: true });
+    await message.fill("wait");
+    await message.press("Alt+Enter");
+    await page.getByLabel("Edit the queued message").click();
+    await page.getByLabel("Queued message", { exact: true }).fill("wait for me");
+    const attach = (name: string, length: number) =>
+      page
+        .locator("input[type=file]")
+        .setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.alloc(length, "x") });
+    const attached = page.getByRole("list", { name: "Attachments" }).getByRole("listitem");
+    await attach("small.txt", 100);
+    await attach("huge.txt", 3_000_000);
+    await expect.poll(() => attached.count()).toBe(2);
+    await message.fill("with a file");
+    await page.reload();
+    await page.getByRole("alert").filter({ hasText: "huge.txt" }).waitFor();
+    expect(await attached.allInnerTexts()).toEqual(["small.txt"]);
+    expect(await page.getByLabel("Queued message", { exact: true }).inputValue()).toBe("wait for me");
+    expect(await message.inputValue()).toBe("with a file");
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.reload();
+    await attached.waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("wait for me").first().waitFor();
+    await message.press("Enter");
+    await attached.waitFor({ state: "detached" });
+    request.finish("Done.");
+    // One turn for each message, in any order.
+    const texts: string[] = [];
+    for (let turns = 0; turns < 2; turns += 1) {
+      const next = await nextRequest();
+      texts.push(next.lastUserText);
+      next.finish("Done.");
+    }
+    expect(texts.toSorted()).toEqual(["wait for me", expect.stringContaining("small.txt")]);
+  });
+
   test("shows the text that was streamed before the gateway was killed, next to the new answer", async () => {
     const page = await open();
     const { request } = await ask("tell me");

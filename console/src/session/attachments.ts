@@ -6,8 +6,16 @@ type WireAttachment = NonNullable<Params<"chat.send">["attachments"]>[number];
 export interface Attachment {
   readonly id: string;
   readonly name: string;
-  readonly preview: string | null;
   readonly content: { readonly image: WireAttachment } | { readonly text: string };
+}
+
+export function imageUrl({ mimeType, data }: WireAttachment): string {
+  return `data:${mimeType};base64,${data}`;
+}
+
+/** In characters. */
+export function sizeOf({ content }: Attachment): number {
+  return "image" in content ? content.image.data.length : content.text.length;
 }
 
 /** `crypto.randomUUID` is missing on pages served over plain HTTP, such as by a gateway on a local network. */
@@ -60,7 +68,7 @@ export async function attachmentOf(file: File): Promise<Attachment> {
 }
 
 export function textAttachment(name: string, text: string): Attachment {
-  return { id: newId(), name, preview: null, content: { text } };
+  return { id: newId(), name, content: { text } };
 }
 
 /** Images that are too large for models are scaled down here before they are sent. */
@@ -71,7 +79,6 @@ async function imageAttachment(file: File): Promise<Attachment> {
   return {
     id: newId(),
     name: file.name,
-    preview: `data:${blob.type};base64,${data}`,
     content: { image: { name: file.name.slice(-256), mimeType: blob.type, data } },
   };
 }

@@ -7,7 +7,14 @@ import { userParam } from "../paths.ts";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
-import { attachmentOf, composeMessage, longestPaste, newId, textAttachment } from "./attachments.ts";
+import {
+  attachmentOf,
+  composeMessage,
+  imageUrl,
+  longestPaste,
+  newId,
+  textAttachment,
+} from "./attachments.ts";
 import styles from "./composer.module.css";
 import { useDraft, withoutSent } from "./drafts.ts";
 
@@ -178,7 +185,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
         <ul className={styles.attachments} aria-label="Attachments">
           {attachments.map((attachment) => (
             <li key={attachment.id}>
-              {attachment.preview === null ? null : <img src={attachment.preview} alt="" />}
+              {"image" in attachment.content && <img src={imageUrl(attachment.content.image)} alt="" />}
               {oneLine(attachment.name, 60)}
               <button
                 type="button"

@@ -6,6 +6,7 @@ import { ownerOf } from "../paths.ts";
 import { useSessionPlace } from "../ui/session-head.tsx";
 import { readStored, writeStored } from "../ui/stored.ts";
 import type { Attachment } from "./attachments.ts";
+import { sizeOf } from "./attachments.ts";
 
 /** A change to a queued message that has not been saved yet. */
 export interface QueuedEdit {
@@ -50,18 +51,52 @@ export type ChangeDraft = (change: (draft: Draft) => Partial<Draft>) => void;
 
 /**
  * The part of a draft that survives a reload, in this tab. The key stays with a message that may have reached the
- * gateway before the reload. Attachments can be too large to store.
+ * gateway before the reload.
  */
-type StoredDraft = Pick<Draft, "text" | "sendKey">;
+type StoredDraft = Pick<Draft, "text" | "sendKey" | "edits">;
 
-function readDraft(id: string): StoredDraft | null {
-  const stored = readStored(`${userSlots}${id}`, "tab");
-  return stored === null ? null : (JSON.parse(stored) as StoredDraft);
+/** Stored apart, so that typing does not write the attachments again. */
+interface StoredFiles {
+  readonly kept: readonly Attachment[];
+  /** The names of the attachments that were too large. */
+  readonly lost: readonly string[];
 }
 
-function storeDraft(id: string, { text, sendKey, attachments }: Draft): void {
-  const kept: StoredDraft = { text, sendKey: attachments.length === 0 ? sendKey : null };
-  writeStored(`${userSlots}${id}`, text === "" ? null : JSON.stringify(kept), "tab");
+/** In characters. A tab has room for about five million in all. */
+const maxStoredFiles = 1_500_000;
+
+const slotOf = (id: string) => `${userSlots}${id}`;
+const filesSlotOf = (id: string) => `${userSlots}files\n${id}`;
+
+function readDraft(id: string): Partial<Draft> {
+  const stored = readStored(slotOf(id), "tab");
+  const draft = stored === null ? {} : (JSON.parse(stored) as StoredDraft);
+  const files = readStored(filesSlotOf(id), "tab");
+  if (files === null) return draft;
+  const { kept, lost } = JSON.parse(files) as StoredFiles;
+  if (lost.length === 0) return { ...draft, attachments: kept };
+  const error = `Attach again what was too large to keep when the page was reloaded: ${lost.join(", ")}`;
+  return { ...draft, attachments: kept, sendKey: null, error };
+}
+
+function storeDraft(id: string, { text, sendKey, edits }: Draft): void {
+  const isEmpty = text === "" && sendKey === null && Object.keys(edits).length === 0;
+  const stored: StoredDraft = { text, sendKey, edits };
+  writeStored(slotOf(id), isEmpty ? null : JSON.stringify(stored), "tab");
+}
+
+function storeFiles(id: string, attachments: readonly Attachment[]): void {
+  const kept: Attachment[] = [];
+  const lost: string[] = [];
+  let left = maxStoredFiles;
+  for (const attachment of attachments) {
+    left -= sizeOf(attachment);
+    if (left >= 0) kept.push(attachment);
+    else lost.push(attachment.name);
+  }
+  const write = (files: StoredFiles) => writeStored(filesSlotOf(id), JSON.stringify(files), "tab");
+  if (attachments.length === 0) writeStored(filesSlotOf(id), null, "tab");
+  else if (!write({ kept, lost })) write({ kept: [], lost: attachments.map(({ name }) => name) });
 }
 
 /** Says that the initial text was changed or sent. It does not come back. */
@@ -91,6 +126,9 @@ export function useDraft(initialText: string): [Draft, ChangeDraft] {
       const draft = { ...before, ...(isOther ? { sendKey: null } : {}), ...edited };
       drafts.set(id, draft);
       storeDraft(id, draft);
+      // A dismissed error does not come back either.
+      if (draft.attachments !== before.attachments || draft.error !== before.error)
+        storeFiles(id, draft.attachments);
       for (const listener of [...listeners]) listener();
     },
     [id, initial, initialText],

@@ -16,13 +16,14 @@ export function readStored(slot: string, area: StoredFor = "browser"): string | 
   }
 }
 
-/** `null` removes the value. */
-export function writeStored(slot: string, value: string | null, area: StoredFor = "browser"): void {
+/** `null` removes the value. Returns `false` if the value is lost on the next reload. */
+export function writeStored(slot: string, value: string | null, area: StoredFor = "browser"): boolean {
   try {
     if (value === null) storageOf(area).removeItem(slot);
     else storageOf(area).setItem(slot, value);
+    return true;
   } catch {
-    // The value is lost on the next reload.
+    return false;
   }
 }
 
