@@ -208,9 +208,28 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     await row(page, "describe the north garden").click();
     await page.getByRole("button", { name: "Continue from here" }).click();
     await page.getByText("The conversation continues from").first().waitFor();
-    expect(await leaf()).not.toBe(before);
+    const moved = await leaf();
+    expect(moved).not.toBe(before);
     await page.getByRole("button", { name: "Undo" }).click();
     await expect.poll(leaf).toBe(before);
+
+    // The way back is in the transcript too, until the conversation changes.
+    await page.getByRole("button", { name: "Continue from here" }).click();
+    await expect.poll(leaf).toBe(moved);
+    await page.getByRole("link", { name: "Transcript" }).click();
+    await page.getByText("The conversation continues from").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect.poll(leaf).toBe(before);
+    await page.getByText("The conversation continues from").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Tree" }).click();
+    await row(page, "describe the north garden").click();
+    await page.getByRole("button", { name: "Continue from here" }).click();
+    await expect.poll(leaf).toBe(moved);
+    await page.getByRole("link", { name: "Transcript" }).click();
+    await page.getByText("The conversation continues from").waitFor();
+    await say("describe the north gate");
+    await page.getByText("The conversation continues from").waitFor({ state: "detached" });
+    await gateway.call("sessions.branch", { key, entryId: before ?? null });
   });
 
   test("has arrows between branches that a finger can hit", async () => {

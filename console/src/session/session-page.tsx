@@ -9,6 +9,7 @@ import type { TranscriptPlace } from "../live/transcript-reader.ts";
 import { TranscriptReader } from "../live/transcript-reader.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
+import { useLeafMoves } from "../tree/leaf-move.tsx";
 import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
@@ -150,7 +151,10 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
             </div>
             <AnswerAnnouncer state={state} agentId={agentId} />
             {state.status === "ready" && state.branchLeafId === null && (
-              <FailedRun sessionKey={state.sessionKey ?? key} />
+              <>
+                <FailedRun sessionKey={state.sessionKey ?? key} />
+                <MovedLeaf place={session} leafId={state.leafId} />
+              </>
             )}
             <SessionApprovals />
             {state.status === "ready" && <PendingInputs pending={state.pending} initialText={prefill} />}
@@ -265,6 +269,21 @@ function useSleepingRuns(sessionKey: string | null, place: SessionPlace): readon
       payload.sessionKey === sessionKey,
   );
   return data?.runs.map(({ runId }) => runId) ?? [];
+}
+
+/** The way back after the conversation was continued from another entry. */
+function MovedLeaf({ place, leafId }: { readonly place: SessionPlace; readonly leafId: string | null }) {
+  const { move, error, undo } = useLeafMoves(place, leafId);
+  if (move === null) return null;
+  return (
+    <p className={styles.bar} role="status">
+      The conversation continues from “{move.text}”.
+      <button type="button" onClick={() => void undo()}>
+        Undo
+      </button>
+      {error !== null && <span role="alert"> {error}</span>}
+    </p>
+  );
 }
 
 /** Reading a branch does not move the session to it. */

@@ -1,6 +1,6 @@
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useLocation } from "wouter";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { useMay } from "../connect/gateway.tsx";
 import { sessionPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
@@ -9,27 +9,21 @@ import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { CompareView } from "./compare-view.tsx";
 import { EntryBar } from "./entry-bar.tsx";
+import { useLeafMoves } from "./leaf-move.tsx";
 import { useTree } from "./tree-data.ts";
 import { TreeList } from "./tree-list.tsx";
 import type { TreeNode } from "./tree-model.ts";
 import { buildTree, otherBranches, previewOf, tipOf } from "./tree-model.ts";
 import styles from "./tree-page.module.css";
 
-interface Move {
-  readonly from: string | null;
-  readonly text: string;
-}
-
 /** `/s/<key>/tree?user=&entry=&compare=&with=`: every branch of a session. */
 export default function TreePage() {
   const place = useRoutePlace();
-  const { client } = useGateway();
   const { status, error, entries, leafId, refresh } = useTree(place);
   const tree = useMemo(() => buildTree(entries, leafId), [entries, leafId]);
   const [query, change] = useQueryFields();
   const [, navigate] = useLocation();
-  const [move, setMove] = useState<Move | null>(null);
-  const [failure, setFailure] = useState<string | null>(null);
+  const { move, error: failure, ...moves } = useLeafMoves(place, leafId);
   const mayBranch = useMay("sessions.branch");
 
   const [entryId, choose] = useDelayedField(query.get("entry"), (id) =>
@@ -41,19 +35,9 @@ export default function TreePage() {
   const against = tree.nodes.get(query.get("with") ?? "") ?? tree.leaf ?? undefined;
   const isComparing = compared !== undefined && against !== undefined;
 
-  const moveLeaf = async (to: string | null, next: Move | null) => {
-    setFailure(null);
-    try {
-      await client.call("sessions.branch", { ...place, entryId: to });
-      setMove(next);
-      await refresh();
-    } catch (problem) {
-      setFailure(errorText(problem));
-    }
-  };
   const continueFrom = (node: TreeNode) =>
-    void moveLeaf(node.entry.id, { from: leafId, text: previewOf(node, 80) });
-  const undo = move === null ? null : () => void moveLeaf(move.from, null);
+    void moves.moveTo(node.entry.id, previewOf(node, 80)).then(refresh);
+  const undo = move === null ? null : () => void moves.undo().then(refresh);
   const read = (node: TreeNode) => {
     // The link back leads to this entry.
     change({ entry: node.entry.id }, { replace: true });
