@@ -2,6 +2,7 @@ import { Activity, BarChart3, House, KeyRound, LayoutList, Search } from "lucide
 import type { ReactNode } from "react";
 import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
+import { SignOutButton } from "./access/revoke-button.tsx";
 import { useGateway } from "./connect/gateway.tsx";
 import { identityText } from "./connect/sign-in.ts";
 import { DeskList } from "./desk/desk-list.tsx";
@@ -68,9 +69,14 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           <div className={styles.desk}>
             <DeskList />
           </div>
-          <p className={styles.version}>
-            Signed in {identityText(client.hello)} · Skein {client.hello.server.version}
-          </p>
+          <div className={styles.foot}>
+            <p>
+              Signed in {identityText(client.hello)}
+              <br />
+              Skein {client.hello.server.version}
+            </p>
+            <SignOutButton />
+          </div>
         </aside>
         <main id="content" className={styles.content} tabIndex={-1}>
           <OfflineBar />

@@ -184,6 +184,29 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await ann?.getByText("This browser is not signed in.").waitFor();
   });
 
+  test("ends from the foot of the sidebar and from the palette, which both ask first", async () => {
+    const openSigned = async () => {
+      const { token } = await gateway.call("tokens.create", { label: "leaves", scopes: ["read", "write"] });
+      const page = await browser.open(gateway, "/", { token });
+      await page.getByText(readyText).first().waitFor();
+      return page;
+    };
+    const page = await openSigned();
+    const side = page.getByRole("complementary").first();
+    await side.getByRole("button", { name: "Sign out" }).click();
+    await side.getByRole("button", { name: "Sign out and revoke" }).click();
+    await page.getByText("You are signed out").waitFor();
+
+    const other = await openSigned();
+    await other.keyboard.press("Control+k");
+    await other.getByRole("combobox").fill("sign out");
+    await other.keyboard.press("Enter");
+    const confirm = other.getByRole("main").getByRole("button", { name: "Sign out and revoke" });
+    await expect.poll(() => confirm.evaluate((each) => each === document.activeElement)).toBe(true);
+    await other.keyboard.press("Enter");
+    await other.getByText("You are signed out").waitFor();
+  });
+
   test("by a link while the gateway is down keeps the code in memory, and works when it is back", async () => {
     const address = await newLink();
     const page = await browser.open(gateway, "/", { token: null });

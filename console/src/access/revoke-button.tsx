@@ -1,16 +1,26 @@
 import { useState } from "react";
-import { errorText } from "../connect/gateway.tsx";
+import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 
 interface RevokeButtonProps {
   readonly name: string;
+  /** The name of the button that confirms. */
+  readonly confirmName?: string;
+  /** Whether the first click has happened, elsewhere. */
+  readonly isAsking?: boolean;
   readonly revoke: () => Promise<unknown>;
   readonly onRevoked: () => void;
 }
 
 /** Asks for confirmation in place, because a revoked token cannot be restored. */
-export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
-  const [phase, setPhase] = useState<"idle" | "asking" | "busy">("idle");
+export function RevokeButton({
+  name,
+  confirmName = "Revoke permanently",
+  isAsking = false,
+  revoke,
+  onRevoked,
+}: RevokeButtonProps) {
+  const [phase, setPhase] = useState<"idle" | "asking" | "busy">(isAsking ? "asking" : "idle");
   const [error, setError] = useState<string | null>(null);
   const confirm = async () => {
     setPhase("busy");
@@ -46,7 +56,7 @@ export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
         disabled={phase === "busy"}
         onClick={() => void confirm()}
       >
-        Revoke permanently
+        {confirmName}
       </button>{" "}
       <button
         type="button"
@@ -58,5 +68,20 @@ export function RevokeButton({ name, revoke, onRevoked }: RevokeButtonProps) {
         Cancel
       </button>
     </span>
+  );
+}
+
+/** Signs this browser out. Its token cannot be used afterward, not even by a copy. */
+export function SignOutButton({ isAsking = false }: { readonly isAsking?: boolean }) {
+  const { client } = useGateway();
+  if (!useMay("tokens.revokeOwn")) return null;
+  return (
+    <RevokeButton
+      name="Sign out"
+      confirmName="Sign out and revoke"
+      isAsking={isAsking}
+      revoke={() => client.call("tokens.revokeOwn", {})}
+      onRevoked={() => undefined}
+    />
   );
 }

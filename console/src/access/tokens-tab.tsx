@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { Result } from "skein/client";
+import { useSearchParams } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
@@ -8,7 +9,7 @@ import { ago, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { CreateToken } from "./create-token.tsx";
 import { PhoneLink } from "./phone-link.tsx";
-import { RevokeButton } from "./revoke-button.tsx";
+import { RevokeButton, SignOutButton } from "./revoke-button.tsx";
 import styles from "./tokens-tab.module.css";
 
 type Token = Result<"tokens.list">["tokens"][number];
@@ -60,7 +61,7 @@ export function TokensTab() {
 function ThisBrowser() {
   const { client } = useGateway();
   const { scopes, userId, allUsers, tokenId } = client.hello;
-  const mayRevoke = useMay("tokens.revokeOwn");
+  const [query] = useSearchParams();
   const mayLink = useMay("links.create");
   return (
     <section className={styles.own} aria-label="This browser">
@@ -73,13 +74,7 @@ function ThisBrowser() {
       </div>
       <div className={styles.buttons}>
         {mayLink && <PhoneLink />}
-        {mayRevoke && (
-          <RevokeButton
-            name="Sign out and revoke"
-            revoke={() => client.call("tokens.revokeOwn", {})}
-            onRevoked={() => undefined}
-          />
-        )}
+        <SignOutButton key={query.get("do")} isAsking={query.get("do") === "sign-out"} />
       </div>
     </section>
   );

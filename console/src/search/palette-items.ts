@@ -4,7 +4,7 @@ import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import { partOf } from "../live/desk.ts";
 import { fullName, idOf } from "../live/session-row.ts";
-import { placeOf, placeOfPath, searchPath, sessionPath, userParam } from "../paths.ts";
+import { accessPath, placeOf, placeOfPath, searchPath, sessionPath, userParam } from "../paths.ts";
 import { hasLetterKeys, setLetterKeys } from "../ui/keys.tsx";
 import { applyTheme, threadOf } from "../ui/theme.ts";
 import type { SearchHit } from "./hit-text.tsx";
@@ -91,6 +91,7 @@ function useActions(): readonly PaletteItem[] {
   const [path] = useLocation();
   const [query] = useSearchParams();
   const mayCreate = useMay("sessions.create");
+  const maySignOut = useMay("tokens.revokeOwn");
   return useMemo(() => {
     const open = placeOfPath(path, query);
     const user = currentUser(query);
@@ -125,8 +126,9 @@ function useActions(): readonly PaletteItem[] {
           return null;
         },
       ),
+      ...(maySignOut ? [action("sign out", "Sign out…", accessPath({ tab: "tokens", do: "sign-out" }))] : []),
     ];
-  }, [client, path, query, mayCreate]);
+  }, [client, path, query, mayCreate, maySignOut]);
 }
 
 /** The user that the open page belongs to. */
