@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { assignThreads, threadOf } from "../../console/src/ui/theme.ts";
 
@@ -5,6 +6,108 @@ import { assignThreads, threadOf } from "../../console/src/ui/theme.ts";
 function distance(a: number, b: number): number {
   const steps = Math.abs(a - b);
   return Math.min(steps, 12 - steps);
+}
+
+type Color = readonly [number, number, number];
+
+/** How people without one of the three kinds of cones see a linear RGB color (Machado et al. 2009). */
+const visions: Record<string, readonly Color[]> = {
+  normal: [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+  ],
+  protan: [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+  ],
+  deutan: [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881],
+  ],
+  tritan: [
+    [1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602],
+    [0.004733, 0.691367, 0.3039],
+  ],
+};
+const multiply = (rows: readonly Color[], [x, y, z]: Color): Color =>
+  rows.map((row) => row[0] * x + row[1] * y + row[2] * z) as unknown as Color;
+const each = ([x, y, z]: Color, change: (value: number) => number): Color => [
+  change(x),
+  change(y),
+  change(z),
+];
+const clamp = (color: Color) => each(color, (value) => Math.min(1, Math.max(0, value)));
+
+/** OKLCH to linear RGB, and linear RGB to OKLab (Ottosson 2020). */
+function toRgb([lightness, chroma, hue]: Color): Color {
+  const angle = (hue * Math.PI) / 180;
+  const cones = multiply(
+    [
+      [1, 0.3963377774, 0.2158037573],
+      [1, -0.1055613458, -0.0638541728],
+      [1, -0.0894841775, -1.291485548],
+    ],
+    [lightness, chroma * Math.cos(angle), chroma * Math.sin(angle)],
+  );
+  return clamp(
+    multiply(
+      [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.707614701],
+      ],
+      each(cones, (value) => value ** 3),
+    ),
+  );
+}
+
+function toLab(rgb: Color): Color {
+  const cones = multiply(
+    [
+      [0.4122214708, 0.5363325363, 0.0514459929],
+      [0.2119034982, 0.6806995451, 0.1073969566],
+      [0.0883024619, 0.2817188376, 0.6299787005],
+    ],
+    rgb,
+  );
+  return multiply(
+    [
+      [0.2104542553, 0.793617785, -0.0040720468],
+      [1.9779984951, -2.428592205, 0.4505937099],
+      [0.0259040371, 0.7827717662, -0.808675766],
+    ],
+    each(cones, Math.cbrt),
+  );
+}
+
+/** The color of each thread in the style sheet, by theme. */
+function readThreads(): Record<"light" | "dark", readonly Color[]> {
+  const css = readFileSync(new URL("../../console/src/ui/theme.css", import.meta.url), "utf8");
+  const hues = [...css.matchAll(/--thread-hue: (\d+);/g)].map(([, hue]) => Number(hue));
+  const looks = [
+    ...css.matchAll(/--thread: light-dark\(oklch\(([\d.]+) ([\d.]+) .*?oklch\(([\d.]+) ([\d.]+) /g),
+  ];
+  const colors = (at: number) =>
+    hues.map((hue, index): Color => {
+      const look = looks[index % 2] ?? [];
+      return [Number(look[at]), Number(look[at + 1]), hue];
+    });
+  return { light: colors(1), dark: colors(3) };
+}
+
+function difference(a: Color, b: Color, vision: readonly Color[]): number {
+  const [one, other] = [a, b].map((color) => toLab(clamp(multiply(vision, toRgb(color))))) as [Color, Color];
+  return Math.hypot(one[0] - other[0], one[1] - other[1], one[2] - other[2]);
+}
+
+/** The module as a page loads it, without any colors assigned. */
+function loadTheme(): Promise<typeof import("../../console/src/ui/theme.ts")> {
+  vi.resetModules();
+  return import("../../console/src/ui/theme.ts");
 }
 
 const child = (parent: string, index: number) => ({
@@ -18,14 +121,36 @@ const family = (name: string, count: number) => [
 ];
 
 describe("the colors of sessions", () => {
-  test("five siblings are two hues from each other and from their parent", () => {
+  test("four siblings are two hues from each other and from their parent", () => {
     for (const name of Array.from({ length: 40 }, (_, index) => `family ${index}`)) {
-      const members = family(name, 5);
+      const members = family(name, 4);
       assignThreads(members);
       const threads = members.map(({ sessionId }) => threadOf(sessionId));
       for (const [index, thread] of threads.entries())
         for (const other of threads.slice(index + 1))
           expect(distance(thread, other)).toBeGreaterThanOrEqual(2);
+    }
+  });
+
+  test("neighbors differ clearly in both themes, also for people who see fewer colors", () => {
+    const themes = readThreads();
+    const roots = Array.from({ length: 60 }, (_, index) => ({
+      sessionId: `root ${index}`,
+      key: `agent:main:root-${index}`,
+      startedAt: index * 1000,
+    }));
+    const [parent, ...children] = family("neighbors", 9).toReversed();
+    const labeled = children.map((each, index) => ({ ...each, label: `helper-${index + 1}` }));
+    assignThreads([...roots, ...(parent === undefined ? [] : [parent]), ...labeled.toReversed()]);
+    for (const list of [roots, [...(parent === undefined ? [] : [parent]), ...labeled]]) {
+      const threads = list.map(({ sessionId }) => threadOf(sessionId));
+      for (const [index, thread] of threads.slice(1).entries())
+        for (const [theme, colors] of Object.entries(themes))
+          for (const [name, vision] of Object.entries(visions)) {
+            const [one, other] = [colors[threads[index] ?? 0], colors[thread]];
+            if (one === undefined || other === undefined) throw new Error("A thread has no color.");
+            expect(difference(one, other, vision), `${theme} ${name}`).toBeGreaterThan(0.07);
+          }
     }
   });
 
@@ -35,11 +160,12 @@ describe("the colors of sessions", () => {
     // Their IDs come after those of the new ones.
     const older = members.slice(6, 11).map((each, index) => ({ ...each, startedAt: index * 60_000 }));
     const newer = members.slice(0, 6).map((each) => ({ ...each, startedAt: 900_000 }));
-    assignThreads([...older, ...parent]);
-    vi.resetModules();
-    const reloaded = await import("../../console/src/ui/theme.ts");
+    const loaded = await loadTheme();
+    loaded.assignThreads([...older, ...parent]);
+    const reloaded = await loadTheme();
     reloaded.assignThreads([...newer, ...older.toReversed(), ...parent]);
-    for (const { sessionId } of older) expect(reloaded.threadOf(sessionId)).toBe(threadOf(sessionId));
+    for (const { sessionId } of older)
+      expect(reloaded.threadOf(sessionId)).toBe(loaded.threadOf(sessionId));
   });
 
   test("eleven siblings have eleven hues, and any number of them has some", () => {

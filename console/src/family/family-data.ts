@@ -20,8 +20,8 @@ export function useFamily(place: SessionPlace) {
     const nodes = family.data?.nodes ?? [];
     const userId = ownerOf(client, place);
     assignThreads(
-      nodes.map(({ key, sessionId, parentKey, createdAt }) => {
-        return { key, userId, sessionId, spawnedBy: parentKey, startedAt: createdAt };
+      nodes.map(({ key, sessionId, label, parentKey, createdAt }) => {
+        return { key, userId, sessionId, label, spawnedBy: parentKey, startedAt: createdAt };
       }),
     );
     return new Set(nodes.map((member) => member.key));

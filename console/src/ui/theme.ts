@@ -30,26 +30,28 @@ interface ThreadOwner {
   readonly userId?: string | undefined;
   /** The parent's key. */
   readonly spawnedBy?: string | undefined;
+  readonly label?: string | undefined;
   /** When it first did something, as far as the list says. */
   readonly startedAt?: number | undefined;
 }
 
 const threadCount = 12;
 /**
- * Distances from the parent's hue. The far ones are used first, because they are at least two hues away from the parent
- * and from each other.
+ * The distance between neighbors in a list. Neighbors have different lightness, as the distance is odd, and very
+ * different hues. Eleven steps lead to the eleven other threads.
  */
-const farSteps = [2, 4, 6, 8, 10];
-const nearSteps = [1, 3, 5, 7, 9, 11];
+const step = 5;
 const threads = new Map<string, number>();
 const idsByPlace = new Map<string, string>();
 const takenByParent = new Map<string, Set<number>>();
+/** The colors of the latest sessions without a parent, latest first. */
+let recentRoots: readonly number[] = [];
 
 /**
- * Assigns colors to sessions. With only a hash of the ID, three siblings would usually have the same or neighboring
- * hues, so a child avoids the hues of its parent and of earlier siblings. Every list is passed here before it is shown,
- * and an assigned color does not change, so all views agree. Older sessions are processed first, so new siblings do not
- * change their colors after a reload.
+ * Assigns colors to sessions. With only a hash of the ID, neighbors would often have similar colors, so a child avoids
+ * those of its parent and of earlier siblings, and a session without a parent avoids that of the one before it. Every
+ * list is passed here before it is shown, and an assigned color does not change, so all views agree. Older sessions are
+ * processed first, so new siblings do not change their colors after a reload.
  */
 export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));
@@ -59,33 +61,53 @@ export function assignThreads(sessions: readonly ThreadOwner[]): void {
     const { sessionId, spawnedBy } = session;
     if (threads.has(sessionId)) return;
     threads.set(sessionId, hash(sessionId) % threadCount);
-    if (spawnedBy === undefined) return;
+    if (spawnedBy === undefined) {
+      const thread = chooseRoot(hash(sessionId) % threadCount);
+      recentRoots = [thread, ...recentRoots].slice(0, 4);
+      return void threads.set(sessionId, thread);
+    }
     const place = placeId(spawnedBy, session);
     const parent = byPlace.get(place);
     if (parent !== undefined) assign(parent);
     const taken = takenByParent.get(place) ?? new Set();
-    const thread = chooseThread(threadOf(idsByPlace.get(place) ?? place), hash(sessionId), taken);
+    const thread = chooseChild(threadOf(idsByPlace.get(place) ?? place), taken);
     threads.set(sessionId, thread);
     takenByParent.set(place, taken.add(thread));
   };
   for (const session of fresh.toSorted(byAge)) assign(session);
 }
 
-/** Lists differ in what they know about the start, so sessions of the same second are in the order of their IDs. */
+const labels = new Intl.Collator("en", { numeric: true });
+
+/** Lists differ in what they know about the start, so sessions of the same second are in the order of their labels. */
 function byAge(a: ThreadOwner, b: ThreadOwner): number {
   const second = ({ startedAt = Number.MAX_SAFE_INTEGER }: ThreadOwner) => Math.floor(startedAt / 1000);
-  return second(a) - second(b) || (a.sessionId < b.sessionId ? -1 : 1);
+  return (
+    second(a) - second(b) ||
+    labels.compare(a.label ?? "", b.label ?? "") ||
+    (a.sessionId < b.sessionId ? -1 : 1)
+  );
 }
 
 function placeId(key: string, { userId }: ThreadOwner): string {
   return `${userId ?? ""}\n${key}`;
 }
 
-function chooseThread(parent: number, seed: number, taken: ReadonlySet<number>): number {
-  const choices = [farSteps, nearSteps].flatMap((steps) =>
-    steps.map((_, index) => (parent + (steps[(seed + index) % steps.length] ?? 0)) % threadCount),
+/** Returns the next color after the parent's that no sibling has. */
+function chooseChild(parent: number, taken: ReadonlySet<number>): number {
+  const choices = Array.from(
+    { length: threadCount - 1 },
+    (_, index) => (parent + step * (index + 1)) % threadCount,
   );
-  return choices.find((thread) => !taken.has(thread)) ?? choices[seed % choices.length] ?? parent;
+  return choices.find((thread) => !taken.has(thread)) ?? choices[taken.size % choices.length] ?? parent;
+}
+
+/** Returns the session's own color, or another one if that is too similar to those before it. */
+function chooseRoot(own: number): number {
+  const [last = own + step] = recentRoots;
+  const choices = Array.from({ length: threadCount }, (_, index) => (own + step * index) % threadCount);
+  const isClear = (thread: number) => [3, 5, 7, 9].includes((thread - last + 2 * threadCount) % threadCount);
+  return choices.find((thread) => isClear(thread) && !recentRoots.includes(thread)) ?? own;
 }
 
 /** Returns a session's color, which is one of twelve threads and the same in every view. */
