@@ -172,6 +172,9 @@ describe.skipIf(browser === null)("the tokens of a request in the console", () =
     await expect
       .poll(() => total.innerText())
       .toMatch(new RegExp(`estimated; the model counted ${counted.toLocaleString("en")}$`));
+    await page.getByText("The transcript shows the model’s count as “in context”.").waitFor();
+    await page.goto(`${gateway.url}/#${sessionRoute(main, "context")}`);
+    await page.getByText("No model has counted this request yet.").waitFor();
   });
 });
 

@@ -31,6 +31,7 @@ export function TokenBar({
   });
   const { total, window = total } = tokens;
   const isOver = total > window;
+  const isCounted = counted !== null && counted > 0;
   return (
     <section className={styles.section} aria-label="Tokens">
       <p className={styles.total}>
@@ -38,7 +39,12 @@ export function TokenBar({
         {tokens.window === undefined ? "" : ` of ${shortCount(window)}, ${percent(total / window)}`}
         {isOver && <span className={styles.over}> over the context window</span>}
         {" · estimated"}
-        {counted !== null && counted > 0 && `; the model counted ${counted.toLocaleString("en")}`}
+        {isCounted && `; the model counted ${counted.toLocaleString("en")}`}
+      </p>
+      <p className={styles.note}>
+        {isCounted
+          ? "The transcript shows the model’s count as “in context”. Models do not count parts, so these are estimates."
+          : "No model has counted this request yet. The transcript shows what the model counted for the last answer."}
       </p>
       <div className={styles.bar} aria-hidden>
         {shares.map(({ part, count }) => (
