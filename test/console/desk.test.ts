@@ -113,6 +113,23 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await expect.poll(async () => (await names(page)).length).toBe(11);
   });
 
+  test("answers an approval under the short name of the main session", async () => {
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey: "main",
+      message: "search for lamps",
+      idempotencyKey: "lamps",
+    });
+    const page = await browser.open(gateway, "/s/main");
+    const question = page.getByRole("region", { name: "Needs you" });
+    await question.getByRole("button", { name: "Approve" }).click();
+    await question.waitFor({ state: "detached" });
+    const { state } = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(state).toBe("ok");
+    await expect.poll(() => page.locator("a[data-part][aria-current]").innerText()).toContain("main");
+    await page.goto(`${gateway.url}/#/s/main/family`);
+    await page.getByRole("link", { name: /^main: done/ }).last().waitFor();
+  });
+
   test("answers with the keys that a question shows, without a focus on it", async () => {
     const page = await open();
     const ask = (topic: string) =>

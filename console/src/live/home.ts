@@ -31,5 +31,7 @@ export function useOpenPlace(): SessionPlace | null {
   const home = useHome();
   const [path] = useLocation();
   const [query] = useSearchParams();
-  return path === "/" ? home.place : placeOfPath(path, query);
+  const place = placeOfPath(path, query);
+  if (path === "/") return home.place;
+  return place?.key === "main" && home.place !== null ? { ...place, key: home.place.key } : place;
 }

@@ -3,6 +3,7 @@ import { createContext, useContext, useMemo } from "react";
 import { Link, useParams, useSearchParams } from "wouter";
 import { useCall } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
+import { useHome } from "../live/home.ts";
 import { rowName } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { decodeKey, sessionPath, userParam } from "../paths.ts";
@@ -25,12 +26,18 @@ export function useSessionPlace(): SessionPlace {
   return useContext(PlaceContext);
 }
 
-/** The session named by the route. */
+/** The session named by the route. A short name is resolved, because events and approvals have the full key. */
 export function useRoutePlace(): SessionPlace {
-  const { key = "main" } = useParams<{ key: string }>();
+  const { key: encoded = "main" } = useParams<{ key: string }>();
   const [query] = useSearchParams();
   const userId = query.get("user");
-  return useMemo(() => ({ key: decodeKey(key), ...userParam({ userId }) }), [key, userId]);
+  const name = decodeKey(encoded);
+  const home = useHome();
+  const isShort = !name.startsWith("agent:");
+  const found = useCall("sessions.get", { key: name, ...userParam({ userId }) }, { isEnabled: isShort });
+  const full = found.data?.key ?? (name === "main" ? home.place?.key : undefined);
+  const key = isShort ? (full ?? name) : name;
+  return useMemo(() => ({ key, ...userParam({ userId }) }), [key, userId]);
 }
 
 /** A session's name in a list. A helper's task follows its label. */
