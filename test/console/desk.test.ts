@@ -122,12 +122,17 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     const page = await browser.open(gateway, "/s/main");
     const question = page.getByRole("region", { name: "Needs you" });
     await question.getByRole("button", { name: "Approve" }).click();
+    // A question under the pointer stays in position.
+    await page.mouse.move(600, 5);
     await question.waitFor({ state: "detached" });
     const { state } = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     expect(state).toBe("ok");
     await expect.poll(() => page.locator("a[data-part][aria-current]").innerText()).toContain("main");
     await page.goto(`${gateway.url}/#/s/main/family`);
-    await page.getByRole("link", { name: /^main: done/ }).last().waitFor();
+    await page
+      .getByRole("link", { name: /^main: done/ })
+      .last()
+      .waitFor();
   });
 
   test("answers with the keys that a question shows, without a focus on it", async () => {

@@ -110,6 +110,19 @@ async function cutRings(page: Page): Promise<string[]> {
   });
 }
 
+/** Returns the controls that extend beyond the window, unless they can be scrolled into view. */
+function cutControls(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const canScroll = (element: Element | null): boolean =>
+      element !== null &&
+      (/auto|scroll/.test(getComputedStyle(element).overflowX) || canScroll(element.parentElement));
+    return [...document.querySelectorAll("main :is(a, button, input, select)")]
+      .filter((control) => control.checkVisibility() && control.closest(".visually-hidden") === null)
+      .filter((control) => control.getBoundingClientRect().right > innerWidth + 0.5 && !canScroll(control))
+      .map(({ outerHTML }) => outerHTML.slice(0, 160));
+  });
+}
+
 describe.skipIf(browser === null)("the view", () => {
   let page: Page;
   let devtools: CDPSession;
@@ -143,6 +156,7 @@ describe.skipIf(browser === null)("the view", () => {
       expect(new URL(page.url()).hash).toBe(`#${route}`);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
       expect(await violations(page)).toEqual([]);
+      expect(await cutControls(page)).toEqual([]);
       expect(await cutRings(page)).toEqual([]);
     },
   );

@@ -164,8 +164,7 @@ describe("the colors of sessions", () => {
     loaded.assignThreads([...older, ...parent]);
     const reloaded = await loadTheme();
     reloaded.assignThreads([...newer, ...older.toReversed(), ...parent]);
-    for (const { sessionId } of older)
-      expect(reloaded.threadOf(sessionId)).toBe(loaded.threadOf(sessionId));
+    for (const { sessionId } of older) expect(reloaded.threadOf(sessionId)).toBe(loaded.threadOf(sessionId));
   });
 
   test("eleven siblings have eleven hues, and any number of them has some", () => {

@@ -392,6 +392,12 @@ describe.skipIf(browser === null)("the family in the console", () => {
     await page.getByRole("tab", { name: "Table" }).click();
     const rows = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("row");
     await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
+    const hidden = page
+      .locator("table")
+      .evaluateAll((tables) =>
+        tables.map(({ parentElement: box }) => (box?.scrollWidth ?? 0) - (box?.clientWidth ?? 0)),
+      );
+    expect(await hidden).toEqual([0, 0, 0]);
     const cells = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:first-child");
     expect(await cells.allInnerTexts()).toEqual(["main", "helper-1", "helper-2", "helper-3", "support"]);
     const tasks = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");

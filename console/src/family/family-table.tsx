@@ -56,12 +56,12 @@ export function FamilyTable({
         return [
           session(key),
           text(taskOf(member)),
+          tone === undefined ? text("No runs") : { value: toneNames[tone], shown: toneNames[tone], tone },
           text(parentKey === undefined ? kind : "sub-agent"),
           text(oneLine(agentId, 60)),
           parentKey === undefined ? text("") : session(parentKey),
           time(createdAt),
           time(updatedAt),
-          tone === undefined ? text("No runs") : { value: toneNames[tone], shown: toneNames[tone], tone },
         ];
       }),
       runs: family.spans.map((span): Cell[] => {
@@ -92,7 +92,7 @@ export function FamilyTable({
     <div className={styles.page}>
       <SortedTable
         name="Sessions"
-        columns={["Session", "Task", "Kind", "Agent", "Parent", "Created", "Active", "State"]}
+        columns={["Session", "Task", "State", "Kind", "Agent", "Parent", "Created", "Active"]}
         rows={tables.sessions}
       />
       <SortedTable
