@@ -110,12 +110,14 @@ async function cutRings(page: Page): Promise<string[]> {
   });
 }
 
-/** Returns the controls that extend beyond the window, unless they can be scrolled into view. */
+/** Returns the controls that extend beyond the window, unless they can be scrolled or dragged into view. */
 function cutControls(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const canScroll = (element: Element | null): boolean =>
       element !== null &&
-      (/auto|scroll/.test(getComputedStyle(element).overflowX) || canScroll(element.parentElement));
+      (/auto|scroll/.test(getComputedStyle(element).overflowX) ||
+        element.matches(".react-flow") ||
+        canScroll(element.parentElement));
     return [...document.querySelectorAll("main :is(a, button, input, select)")]
       .filter((control) => control.checkVisibility() && control.closest(".visually-hidden") === null)
       .filter((control) => control.getBoundingClientRect().right > innerWidth + 0.5 && !canScroll(control))
