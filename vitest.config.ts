@@ -21,6 +21,7 @@ const timeoutMs = process.env.SKEIN_TORTURE === undefined ? 600_000 : 3_600_000;
 export default defineConfig({
   resolve: {
     alias: [
+      { find: "skein/client", replacement: join(import.meta.dirname, "src/entry-client.ts") },
       {
         find: /^visible-text\/jsx(?:-dev)?-runtime$/,
         replacement: join(import.meta.dirname, "console/src/ui/jsx-runtime.ts"),

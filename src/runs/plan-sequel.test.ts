@@ -8,10 +8,10 @@ import {
   replySequel,
   targetKey,
 } from "../../test/support/sequels.ts";
+import { isSilentReply } from "../core/announcement.ts";
 import type { Outcome, Run, Sequel } from "./contract.ts";
 import type { SequelStep } from "./plan-sequel.ts";
 import { planSequel } from "./plan-sequel.ts";
-import { isSilentReply } from "./sequel-prompts.ts";
 
 const at = { endedAt: 5_000 };
 const following = (sequel: Sequel, outcome: Outcome, run: Partial<Run> = {}) =>

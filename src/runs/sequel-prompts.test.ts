@@ -1,9 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { childRun, replySequel } from "../../test/support/sequels.ts";
+import { readAnnouncement } from "../core/announcement.ts";
 import { fenceUntrusted, inLine } from "../core/text.ts";
 import type { Outcome } from "./contract.ts";
-import { childAnnouncement, readAnnouncement, replyAnnouncement } from "./sequel-prompts.ts";
+import { childAnnouncement, replyAnnouncement } from "./sequel-prompts.ts";
 
 const ended = 5_000;
 const announced = (outcome: Outcome, sequel: Parameters<typeof childRun>[0] = {}) => {
@@ -47,6 +48,10 @@ describe("announcements to a parent", () => {
     expect(readAnnouncement(text)).toEqual({ label: 'a "b" (label: "c")', reply });
     expect(readAnnouncement(announced({ state: "ok", reply }))).toEqual({ label: "", reply });
     expect(readAnnouncement("no quote")).toBe(null);
+    expect(readAnnouncement("First:\n```\none\n```\nLast:\n```\nREPLY_SKIP\n```")?.reply).toBe("one");
+    expect(readAnnouncement("First:\n```\none\n```\nLast:\n```\ntwo, which was cut")?.reply).toBe(
+      "one\n\ntwo, which was cut",
+    );
   });
 
   test("[FAM37] an unknown price is omitted, and a long result is shortened with a notice", () => {

@@ -1,3 +1,4 @@
+import { announceSkip, replySkip } from "../core/announcement.ts";
 import { readKey } from "../core/keys.ts";
 import { fenceUntrusted, inLine, longestQuote, maxCharacters } from "../core/text.ts";
 import type {
@@ -60,26 +61,6 @@ export function exchangeAnnouncement(exchange: Omit<PingPongSequel, "type" | "tu
     "",
     nextForAsker(exchange),
   ].join("\n");
-}
-
-const firstFence = /^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)\n\k<fence>$/m;
-const labelInHeader =
-  /^A session that you spawned has ended: \S+ \(label: "(?<label>(?:[^"\\]|\\["\\])*)"\)$/m;
-
-/**
- * Returns the parts of an announcement that people want to see: the label of the session that ended, if it has one, and
- * the first quoted reply. Returns `null` if the text quotes nothing.
- */
-export function readAnnouncement(text: string): { readonly label: string; readonly reply: string } | null {
-  const { index = 0, groups } = firstFence.exec(text) ?? {};
-  if (groups?.quoted === undefined) return null;
-  // The quoted text could contain a header, too.
-  const header = text.slice(0, index);
-  const label = labelInHeader.exec(header)?.groups?.label ?? "";
-  return {
-    label: label.replace(/\\(.)/g, "$1"),
-    reply: isSilentReply(groups.quoted) ? noReply : groups.quoted,
-  };
 }
 
 function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
@@ -186,20 +167,6 @@ export function announcePrompt(sequel: Omit<PingPongSequel, "type" | "turn">): s
 function named({ key, channel }: Party): string {
   const where = channel === undefined ? "no channel" : `channel ${inLine(channel, 200)}`;
   return `${inLine(key, longestKey)} (${where})`;
-}
-
-/** A reply that ends an exchange. */
-const replySkip = "REPLY_SKIP";
-/** A reply from an agent that has nothing to announce. */
-const announceSkip = "ANNOUNCE_SKIP";
-
-/** The text that previews show instead of a control word. */
-export const noReply = "(no reply)";
-
-/** Whether a reply is a control word. Control words are never sent to a channel. */
-export function isSilentReply(text: string): boolean {
-  const word = text.trim();
-  return word === replySkip || word === announceSkip;
 }
 
 /** Returns the text to pass to the other side of an exchange, or `null` if the reply ends the exchange. */

@@ -1,9 +1,9 @@
+import { isSilentReply, noReply } from "../core/announcement.ts";
 import { mapConcurrently } from "../core/concurrency.ts";
 import { resultEntryId } from "../core/hashed-id.ts";
 import { present } from "../core/present.ts";
 import type { FamilyEdge } from "../protocol/family.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
-import { isSilentReply, noReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Show } from "./run-views.ts";
 import { previewInput, previewText } from "./run-views.ts";

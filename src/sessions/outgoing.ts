@@ -3,12 +3,12 @@ import { deliveryError } from "../channels/contract.ts";
 import type { SendPolicy } from "../channels/send-policy.ts";
 import { decideSend } from "../channels/send-policy.ts";
 import type { Webhook } from "../channels/webhook.ts";
+import { isSilentReply } from "../core/announcement.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText } from "../core/text.ts";
 import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
-import { isSilentReply } from "../runs/sequel-prompts.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
 /** Delivers a message to its session. Returns `null` if there is no such session. */

@@ -1,10 +1,10 @@
+import { readAnnouncement } from "../core/announcement.ts";
 import { present } from "../core/present.ts";
 import type { SessionRef } from "../core/session-ref.ts";
 import { cutText, shortenText } from "../core/text.ts";
 import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { ApprovalPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { Approval, OutboxRow, Run, RunWaits } from "../runs/contract.ts";
-import { readAnnouncement } from "../runs/sequel-prompts.ts";
 
 const longestPreview = 200;
 

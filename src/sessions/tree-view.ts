@@ -1,3 +1,4 @@
+import { isSilentReply, noReply, readAnnouncement } from "../core/announcement.ts";
 import type { Entry } from "../core/entries.ts";
 import { isBookkeeping } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -8,7 +9,6 @@ import { atOnce } from "../core/slices.ts";
 import { cutText, shortenText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { RepairPayload, TreePayload, TreeRow } from "../protocol/session-views.ts";
-import { isSilentReply, noReply, readAnnouncement } from "../runs/sequel-prompts.ts";
 import { sessionKeyOf } from "./history.ts";
 
 /** The cost of a row, in bytes read. */

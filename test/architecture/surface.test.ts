@@ -243,7 +243,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
   },
   "./client": {
     file: "src/entry-client.ts",
-    values: ["CallError", "connect"],
+    values: ["CallError", "connect", "readAnnouncement"],
     types: [
       "ClientState",
       "ConnectOptions",

@@ -119,7 +119,7 @@ function Prose({ content: { texts, pictures } }: { readonly content: ContentPart
  */
 function SessionMessage({ text }: { readonly text: string }) {
   const quoted = quotedText(text);
-  if (quoted === null) return <Markdown text={text} />;
+  if (quoted === text) return <Markdown text={text} />;
   return (
     <>
       <Markdown text={quoted} />

@@ -93,7 +93,7 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
       {edit === null ? (
         <span className={styles.text}>
           {source !== null && <QueuedSource source={source} isResult={isResult(input.provenance)} />}
-          {previewLine(source === null ? text : (quotedText(text) ?? text), 300)}
+          {previewLine(source === null ? text : quotedText(text), 300)}
         </span>
       ) : (
         <textarea

@@ -1,3 +1,4 @@
+import { readAnnouncement } from "skein/client";
 import type { TranscriptEntry } from "../live/transcript.ts";
 import type { SessionPlace } from "../paths.ts";
 import { userParam } from "../paths.ts";
@@ -223,17 +224,9 @@ export function writtenText(content: unknown): string {
   return contentText((content as readonly Block[]).filter(({ skein }) => skein?.blob === undefined));
 }
 
-/**
- * Returns the texts that a message from another session quotes between fences, or `null` if it quotes none. The end of a
- * long message might be missing.
- */
-export function quotedText(text: string): string | null {
-  const found = [
-    ...text.matchAll(/^(?<fence>`{3,}|~{3,})\n(?<quoted>[\s\S]*?)(?:\n\k<fence>$|$(?![\s\S]))/gm),
-  ];
-  if (found.length === 0) return null;
-  const quoted = found.map(({ groups }) => groups?.quoted ?? "").filter((each) => controlWord(each) === null);
-  return quoted.length === 0 ? "(no reply)" : quoted.join("\n\n");
+/** Returns what another session wrote, or the whole text if the message quotes nothing. */
+export function quotedText(text: string): string {
+  return readAnnouncement(text)?.reply ?? text;
 }
 
 /** Whether a message reports the end of another session's turn, such as the result of a helper. */
@@ -244,7 +237,7 @@ export function isResult(provenance: Provenance | undefined): boolean {
 /** Returns a row's text for previews. Of a message from another session, only the text that the session wrote is kept. */
 export function previewText(entry: TranscriptEntry): string {
   const text = rowText(entry);
-  return rowKind(entry) === "session" ? (quotedText(text) ?? text) : text;
+  return rowKind(entry) === "session" ? quotedText(text) : text;
 }
 
 const lowerCase = new WeakMap<TranscriptEntry, string>();
