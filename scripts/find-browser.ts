@@ -53,15 +53,15 @@ export async function provideBrowser(): Promise<string | null> {
 }
 
 /**
- * Chromium renders the suggestions of its hidden address bar as web pages of their own, which cost more than the page
- * under test. The list replaces Playwright's, and therefore repeats the entries that matter here: they keep the browser
- * off the network, and its loading of pages as Playwright expects it.
+ * The first three are the suggestions of Chromium's hidden address bar, which it renders as web pages of their own. They
+ * cost more than the page under test. The list replaces Playwright's and therefore repeats it.
  */
-const disabledFeatures = [
+export const disabledFeatures = [
   "WebUIOmniboxPopup",
   "WebUIOmniboxAimPopup",
   "WebUIOmniboxFullPopup",
   "AimEnabled",
+  "AvoidCorsURLLoaderRestartOnRedirect",
   "AvoidUnnecessaryBeforeUnloadCheckSync",
   "DestroyProfileOnBrowserClose",
   "HttpsFirstBalancedModeAutoEnable",
@@ -72,6 +72,10 @@ const disabledFeatures = [
   "OptimizationHints",
   "PaintHolding",
   "PreconnectToSearch",
+  "TcpPortRandomizationWin",
+  "ThirdPartyStoragePartitioning",
+  "msEdgeUpdateLaunchServicesPreferredVersion",
+  "msForceBrowserSignIn",
 ];
 
 /** Starts a browser. Returns `null` if there is none or it cannot run here. */
