@@ -293,6 +293,32 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await rowWith(page, "The last row.").waitFor();
   });
 
+  test("shows the other rows of a session with an entry that the console cannot read, and that entry as JSON", async () => {
+    const page = await browser.open(gateway, "/search");
+    await page.routeWebSocket(/./, (socket) => {
+      socket.connectToServer().onMessage((text) => {
+        const message = JSON.parse(String(text));
+        for (const entry of message.payload?.entries ?? [])
+          if (/from a group|All received/.test(JSON.stringify(entry.message))) entry.message.content = [null];
+        socket.send(JSON.stringify(message));
+      });
+    });
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("senders"))}`);
+    await page.reload();
+    await rowWith(page, "from the person").waitFor();
+    await rowWith(page, "from a schedule").waitFor();
+    const broken = rowWith(page, "This entry could not be shown.");
+    await expect.poll(() => broken.count()).toBe(2);
+    await broken.first().getByText("JSON", { exact: true }).click();
+    await broken.first().getByText('"sourcePeerName": "Grace"').waitFor();
+    await page.getByRole("button", { name: "Find" }).click();
+    await page.getByLabel("Find in session").fill("from a sch");
+    await page.getByText("1 of 1").waitFor();
+    await composer(page).waitFor();
+    // React logs what the rows threw.
+    for (const problem of browser.problems.splice(0)) expect(problem).toMatch(/^TypeError: .* null/);
+  });
+
   test("reads the rest of a large result when it is opened, and keeps it open in rows that leave the screen", async () => {
     const page = await open("long");
     const list = transcript(page);

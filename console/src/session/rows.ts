@@ -41,7 +41,7 @@ export function interruptedText(entry: TranscriptEntry): string {
 export function rowKind(entry: TranscriptEntry): RowKind {
   switch (entry.type) {
     case "message":
-      return messageKind(entry.message);
+      return messageKind(entry);
     case "compaction":
       return "compaction";
     case "branch_summary":
@@ -54,12 +54,13 @@ export function rowKind(entry: TranscriptEntry): RowKind {
   }
 }
 
-function messageKind(message: MessageOf): RowKind {
+function messageKind(entry: Extract<TranscriptEntry, { type: "message" }>): RowKind {
+  const { message } = entry;
   switch (message.role) {
     case "user":
       return kindOfSender(message.provenance);
     case "assistant":
-      if (controlWord(messageText(message)) !== null) return "system";
+      if (controlWord(rowText(entry)) !== null) return "system";
       return message.provenance === undefined ? "agent" : "note";
     case "toolResult":
     case "bashExecution":
@@ -133,8 +134,16 @@ export function roleWord(role: string): string {
   return roleWords[role] ?? oneLine(role, 20);
 }
 
-/** Returns a row's text, for the find bar and for copying. */
+/** Returns a row's text, for the find bar and for copying. An entry that cannot be read has none. */
 export function rowText(entry: TranscriptEntry): string {
+  try {
+    return readText(entry);
+  } catch {
+    return "";
+  }
+}
+
+function readText(entry: TranscriptEntry): string {
   switch (entry.type) {
     case "message":
       return messageText(entry.message);
@@ -170,7 +179,7 @@ export function contentText(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return content
-    .map((block: { type?: string; text?: string }) => (block.type === "text" ? (block.text ?? "") : ""))
+    .map((block?: { type?: string; text?: string }) => (block?.type === "text" ? (block.text ?? "") : ""))
     .filter((text) => text !== "")
     .join("\n");
 }

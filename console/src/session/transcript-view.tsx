@@ -5,6 +5,7 @@ import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import { EntryRow } from "./entry-row.tsx";
 import type { Fork } from "./forks.ts";
 import { LiveRow } from "./live-row.tsx";
+import { RowBoundary } from "./row-boundary.tsx";
 import { isShown } from "./rows.ts";
 import styles from "./transcript-view.module.css";
 
@@ -180,13 +181,15 @@ export function TranscriptView({
               style={{ transform: `translateY(${row.start}px)` }}
             >
               {item.kind === "entry" ? (
-                <EntryRow
-                  entry={item.entry}
-                  agentId={agentId}
-                  highlight={matches.has(item.id) ? highlight : ""}
-                  isTarget={item.id === target?.id}
-                  fork={forks.get(item.id)}
-                />
+                <RowBoundary entry={item.entry} isTarget={item.id === target?.id}>
+                  <EntryRow
+                    entry={item.entry}
+                    agentId={agentId}
+                    highlight={matches.has(item.id) ? highlight : ""}
+                    isTarget={item.id === target?.id}
+                    fork={forks.get(item.id)}
+                  />
+                </RowBoundary>
               ) : (
                 <LiveRow answer={item.answer} agentId={agentId} />
               )}
