@@ -105,9 +105,10 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 
 /**
  * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user. `null` if its statements are safe next to any other transaction.
+ * user, or other changes to the gateway's tokens. `null` if its statements are safe next to any other transaction.
  */
 export type Whose =
+  | "tokens"
   | { readonly userId: string | null }
   | { readonly runId: string }
   | { readonly approvalId: string }
@@ -125,4 +126,9 @@ export interface ScriptEngine {
   ): Promise<readonly PromiseSettledResult<T>[]>;
   /** A value that changes when another process writes. */
   version(): number;
+  /**
+   * Returns equal values only if nothing was written in between, by this process or another one. `null` within a
+   * transaction, because its changes can be rolled back.
+   */
+  mark(): string | null;
 }

@@ -29,6 +29,10 @@ export class SqliteEngine implements ScriptEngine {
     return Number(this.#ledger.sql("PRAGMA data_version").get()?.data_version);
   }
 
+  mark(): string | null {
+    return this.#ledger.changeMark();
+  }
+
   /** A rejected script rolls back only itself. Any other error rolls back the whole transaction. */
   #settle<T>(script: () => Script<T>): PromiseSettledResult<T> {
     try {

@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Store } from "../../src/entry-store.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
+import { tokenTables } from "../../src/store/postgres/schema-tokens.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { migrator, postgresFor, roles } from "../support/postgres.ts";
@@ -86,8 +87,17 @@ describe("the database of the PostgreSQL store", () => {
          WHERE c.relnamespace = 'skein'::regnamespace AND c.relkind IN ('r', 'p') ORDER BY 1`,
       ),
     );
-    expect(found.rows.filter(({ forced }) => !forced)).toEqual([{ name: "migrations", forced: false }]);
+    const others = found.rows.filter(({ forced }) => !forced).map(({ name }) => name);
+    expect(others).toEqual([...tokenTables.toSorted(), "migrations"]);
     expect(found.rows.map(({ name }) => name)).toEqual(expect.arrayContaining([...userTables]));
+  });
+
+  test.each(tokenTables)("lets only the role that works for all users read and write %s", async (table) => {
+    for (const statement of [`SELECT FROM skein.${table}`, `DELETE FROM skein.${table}`]) {
+      const trying = asUser(roles.app, "ann", (client) => client.query(statement));
+      await expect(trying).rejects.toMatchObject({ code: "42501" });
+      expect((await asUser(roles.worker, null, (client) => client.query(statement))).rowCount).toBe(0);
+    }
   });
 
   test("does not let the serving role read a partition, or bypass the policies", async () => {

@@ -29,6 +29,7 @@ function postgresEngine(): ScriptEngine {
     change: async (...args) => (await opened).change(...args),
     changeEach: async (changes) => (await opened).changeEach(changes),
     version: () => 0,
+    mark: () => null,
   };
 }
 

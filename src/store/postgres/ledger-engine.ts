@@ -14,6 +14,7 @@ import { decodeRow, encodeText, toPostgres } from "./ledger-sql.ts";
 export class PostgresEngine implements ScriptEngine {
   /** Works for all users. */
   readonly #database: PostgresDatabase;
+  #marks = 0;
 
   constructor(database: PostgresDatabase) {
     this.#database = database;
@@ -25,6 +26,7 @@ export class PostgresEngine implements ScriptEngine {
 
   change<T>(_durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T> {
     return this.#database.transact(null, async (sql) => {
+      if (whose === "tokens") await lockTokens(sql);
       const user = await findUser(sql, whose);
       if (user !== null) await lockUser(sql, user);
       return runScriptOn(sql, script());
@@ -40,11 +42,16 @@ export class PostgresEngine implements ScriptEngine {
   version(): number {
     return 0;
   }
+
+  /** Different each time, because only a query can tell whether another process wrote. */
+  mark(): string {
+    return String(++this.#marks);
+  }
 }
 
 /** Returns the user whose runs a transaction changes, as in the column `user`. `null` if it locks no user. */
 async function findUser(sql: Sql, whose: Whose): Promise<string | null> {
-  if (whose === null) return null;
+  if (whose === null || whose === "tokens") return null;
   if ("userId" in whose) return encodeText(whose.userId ?? "");
   const [table, column, id] =
     "runId" in whose ? ["runs", "run_id", whose.runId] : ["approvals", "approval_id", whose.approvalId];
@@ -60,6 +67,11 @@ export async function lockUser(sql: Sql, user: string): Promise<void> {
        pg_advisory_xact_lock(hashtextextended('skein runs ' || $1::text, 0))`,
     [user],
   );
+}
+
+/** Excludes all other changes to tokens, so that a token that is being revoked cannot create another one. */
+async function lockTokens(sql: Sql): Promise<void> {
+  await sql("SELECT pg_advisory_xact_lock(hashtextextended('skein tokens', 0))");
 }
 
 /** Runs a script whose statements are executed one after the other. */

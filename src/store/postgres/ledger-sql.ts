@@ -1,14 +1,18 @@
 import type { SqlRow, SqlValue } from "../../core/script.ts";
 import { runTables } from "./schema-runs.ts";
+import { tokenTables } from "./schema-tokens.ts";
 
 /** Parts of a statement outside of quotes. */
 const quoted = /('(?:[^']|'')*'|"[^"]*")/;
-const tableAfter = new RegExp(`\\b(FROM|JOIN|INTO|UPDATE)\\s+(${runTables.join("|")})\\b`, "g");
+const tableAfter = new RegExp(
+  `\\b(FROM|JOIN|INTO|UPDATE)\\s+(${[...runTables, ...tokenTables].join("|")})\\b`,
+  "g",
+);
 
 const translated = new Map<string, string>();
 
 /**
- * Translates a statement of the run ledger from SQLite to PostgreSQL: numbered parameters, names in their schema, the
+ * Translates a statement of a script from SQLite to PostgreSQL: numbered parameters, names in their schema, the
  * quoted column `user`, JSON lists, and hints that PostgreSQL does not have.
  */
 export function toPostgres(text: string): string {

@@ -4,11 +4,13 @@ import { PostgresDatabase } from "./database.ts";
 import { createFunctions } from "./schema-functions.ts";
 import { createRunTables, runTables } from "./schema-runs.ts";
 import { createTables, userTables } from "./schema-tables.ts";
+import { createTokenTables, tokenTables } from "./schema-tokens.ts";
 
 /** Numbered from 1. A migration that was released is never changed, only followed by another one. */
 const migrations: readonly (() => string)[] = [
   () => `${createTables()}\n${createFunctions()}`,
   createRunTables,
+  createTokenTables,
 ];
 
 export const schemaVersion = migrations.length;
@@ -94,11 +96,12 @@ function throwAhead(database: string, found: number): never {
 /** Rights are granted on tables, never on partitions, whose rows no policy makes visible. */
 async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<void> {
   const both = `${quoted(app)}, ${quoted(worker)}`;
-  const tables = [...userTables, ...runTables].map((table) => `skein.${table}`).join(", ");
+  const namesOf = (tables: readonly string[]) => tables.map((table) => `skein.${table}`).join(", ");
   await sql(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA skein FROM PUBLIC`);
   await sql(`GRANT USAGE ON SCHEMA skein TO ${both}`);
   await sql(`GRANT SELECT ON skein.migrations TO ${both}`);
-  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${tables} TO ${both}`);
+  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf([...userTables, ...runTables])} TO ${both}`);
+  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf(tokenTables)} TO ${quoted(worker)}`);
   await sql(`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA skein TO ${both}`);
   // A role needs this right at the moment it becomes the owner of a function.
   await sql(`GRANT CREATE ON SCHEMA skein TO ${quoted(worker)}`);
