@@ -21,6 +21,7 @@ import { heavyToolQueueOf } from "../gateway/methods/heavy-calls.ts";
 import { createServer, mountServer } from "../gateway/server/create-server.ts";
 import type { Server, ServerOptions } from "../gateway/server/server-options.ts";
 import type { GatewayEvent } from "../protocol/events.ts";
+import type { Ledger } from "../runs/contract.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
 import { requireLedger } from "../store/work.ts";
@@ -38,14 +39,11 @@ export async function mountGateway(
   const { clock, config, store, bus, redactor } = app;
   const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
-  const tokens = new Tokens({
-    ledger: requireLedger(store.work, "A gateway"),
-    clock,
-    keepsRevocations: true,
-  });
-  ensureAdminToken(root, tokens);
+  const ledger = requireLedger(store.work, "A gateway");
+  const tokens = new Tokens(store.work, { clock, keepsRevocations: true });
+  await ensureAdminToken(root, tokens);
   const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
-  const hub = openHub({ tokens, subscribe, redactor: () => redactor, report });
+  const hub = openHub({ ledger, subscribe, redactor: () => redactor, report });
   const served: MethodApp = { ...app, skein: new Skein(app), tokens, live: hub };
   const handlers = allHandlers(served);
   const dispatch = new Dispatch({
@@ -105,8 +103,8 @@ export async function mountGateway(
   };
 }
 
-function openHub({ tokens, subscribe, redactor, report }: HubOptions): GatewayHub {
-  const numbers = createDurableNumbers({ ledger: tokens.ledger, report });
+function openHub({ ledger, subscribe, redactor, report }: HubOptions): GatewayHub {
+  const numbers = createDurableNumbers({ ledger, report });
   const current: Redactor = {
     redact: (text) => redactor().redact(text),
     redactJson: (value) => redactor().redactJson(value),
@@ -139,7 +137,7 @@ async function loadMcp(options: McpOptions): Promise<McpEndpoint> {
     get defaultAgentId() {
       return app().agents.first;
     },
-    isCurrent: (tokenId) => tokens.current(tokenId) !== null,
+    findEndedTokens: (tokenIds) => tokens.findEnded(tokenIds),
     callTool: (name, args, { tokenId, ...call }) =>
       heavy.run(tokenId, heavyToolQueueOf(name, []), call.signal, async () => {
         using lease = acquire();
@@ -172,7 +170,8 @@ export const gatewayPieces: GatewayPieces = {
 };
 
 export interface HubOptions {
-  readonly tokens: Tokens;
+  /** The database of event numbers. */
+  readonly ledger: Ledger;
   /** Delivers events from every Skein instance in the process, across reloads. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** Called for each use because a reload replaces the redactor. */
@@ -187,7 +186,8 @@ export interface GatewayHub extends EventHub, LiveTexts {
   close(): void;
 }
 
-export interface McpOptions extends Pick<HubOptions, "tokens" | "subscribe" | "report"> {
+export interface McpOptions extends Pick<HubOptions, "subscribe" | "report"> {
+  readonly tokens: Tokens;
   readonly version: string;
   /** The process's heavy calls, including those over MCP. */
   readonly heavy: HeavyCalls;

@@ -65,7 +65,7 @@ function chatting(typed = false) {
   const config = defaultConfig(home);
   const loaded = { config, file: null, root: home, sources: new Map(), variable: () => undefined };
   const store = skein.store as FilesStore;
-  const tokens = new Tokens({ ledger: store.work.ledger });
+  const tokens = new Tokens(store.work);
   const deps = { ...inside, skein, tokens };
   const open = {
     calls: localCallsWithEvents(allHandlers(deps), deps),

@@ -31,7 +31,7 @@ function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
     version: "0",
     defaultAgentId: "main",
     scope: "per-sender" as const,
-    isCurrent: () => true,
+    findEndedTokens: async () => new Set<string>(),
     report: () => undefined,
   };
   return { parts: gatewayMcpBackend(calls, known), called, filters, closed: () => closed };

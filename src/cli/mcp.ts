@@ -43,7 +43,7 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     defaultAgentId: parseAgentId(cli.options.agent ?? defaultAgent),
     scope,
     // A gateway checks the token on every call. Direct access to the folder does not require a token.
-    isCurrent: () => true,
+    findEndedTokens: async () => new Set<string>(),
     report: (error: unknown) => printNotice(cli, thrownText(error)),
   });
   const speak = (principal: Principal, app: McpBackend) =>
@@ -73,7 +73,7 @@ function principalOf(hello: HelloPayload, { options: { user } }: Invocation): Pr
  */
 export function gatewayMcpBackend(
   calls: WatchedCalls,
-  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "findEndedTokens" | "report">,
 ): McpBackend {
   return {
     ...known,

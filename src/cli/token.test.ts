@@ -40,7 +40,7 @@ const create = (...args: string[]) => json(TokenCreatedSchema, "token", "create"
 async function principalOf(secret: string): Promise<Principal | null> {
   const store = await openFolder({ root: dir, durability: "os" });
   try {
-    return new Tokens({ ledger: store.work.ledger }).verify(secret);
+    return await new Tokens(store.work).verify(secret);
   } finally {
     await store.close();
   }

@@ -1,6 +1,6 @@
 /**
  * Caches values while a mark is unchanged. Every write to their source changes the mark. The mark is read before the
- * value, so a concurrent change is detected on the next read. If the mark is `null`, nothing is cached.
+ * values, so a concurrent change is detected on the next read. If the mark is `null`, nothing is cached.
  */
 export class Unchanged<T> {
   readonly #mark: () => string | null;
@@ -20,22 +20,38 @@ export class Unchanged<T> {
     return this.#rows.size;
   }
 
-  /** A missing value is not cached, because unauthenticated callers can request any name. */
-  get(name: string, read: () => T | null): T | null {
-    const mark = this.#mark();
-    if (mark === null) return read();
-    if (mark !== this.#taken) this.#round += 1;
-    this.#taken = mark;
-    const round = this.#round;
-    const known = this.#rows.get(name);
-    if (known?.round === round) return known.value;
-    const value = read();
-    this.#rows.delete(name);
-    if (value === null) return null;
-    const [oldest] = this.#rows.size < this.#maxRows ? [] : this.#rows.keys();
-    if (oldest !== undefined) this.#rows.delete(oldest);
-    this.#rows.set(name, { value, round });
-    return value;
+  async get(name: string, read: () => Promise<T | null>): Promise<T | null> {
+    const found = await this.getEach([name], async () => {
+      const value = await read();
+      return value === null ? new Map() : new Map([[name, value]]);
+    });
+    return found.get(name) ?? null;
+  }
+
+  /**
+   * Like `get`, for many names with one read of those that are not cached. A missing value is not cached, because
+   * unauthenticated callers can request any name.
+   */
+  async getEach(
+    names: readonly string[],
+    read: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
+  ): Promise<ReadonlyMap<string, T>> {
+    const round = this.#startRound();
+    const found = new Map<string, T>();
+    const unread: string[] = [];
+    for (const name of names) {
+      const row = this.#rows.get(name);
+      if (row !== undefined && row.round === round) found.set(name, row.value);
+      else unread.push(name);
+    }
+    if (unread.length === 0) return found;
+    const values = await read(unread);
+    for (const name of unread) {
+      const value = values.get(name);
+      if (value !== undefined) found.set(name, value);
+      if (round !== null) this.#keep(name, value, round);
+    }
+    return found;
   }
 
   /** Returns the last value read, even if it is stale. Used when the source cannot be read. */
@@ -46,5 +62,24 @@ export class Unchanged<T> {
   /** Drops values that are known to be wrong. */
   forget(isWrong: (value: T) => boolean): void {
     for (const [name, { value }] of this.#rows) if (isWrong(value)) this.#rows.delete(name);
+  }
+
+  /** Returns `null` if nothing can be cached now. */
+  #startRound(): number | null {
+    const mark = this.#mark();
+    if (mark === null) return null;
+    if (mark !== this.#taken) this.#round += 1;
+    this.#taken = mark;
+    return this.#round;
+  }
+
+  #keep(name: string, value: T | undefined, round: number): void {
+    // A later read has already ended.
+    if ((this.#rows.get(name)?.round ?? 0) > round) return;
+    this.#rows.delete(name);
+    if (value === undefined) return;
+    const [oldest] = this.#rows.size < this.#maxRows ? [] : this.#rows.keys();
+    if (oldest !== undefined) this.#rows.delete(oldest);
+    this.#rows.set(name, { value, round });
   }
 }

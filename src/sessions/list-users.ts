@@ -33,7 +33,7 @@ interface UserSources extends Omit<EveryUser, "listAllUsers" | "countAllUsers"> 
     countByUser(
       after: UserId | undefined,
       limit: number,
-    ): readonly { readonly userId: UserId; readonly tokens: number }[];
+    ): Promise<readonly { readonly userId: UserId; readonly tokens: number }[]>;
   };
 }
 
@@ -44,7 +44,8 @@ export async function listUsers(
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   // One extra row indicates whether there is another page.
-  const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
+  const counts = await tokens.countByUser(after, limit + 1);
+  const withTokens = new Map(counts.map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
   const page = sorted.slice(0, limit);

@@ -50,7 +50,7 @@ beforeEach(async () => {
   const store = skein.store as FilesStore;
   const config = defaultConfig(dir);
   const _loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
-  const tokens = new Tokens({ ledger: store.work.ledger });
+  const tokens = new Tokens(store.work);
   const deps = { ...app, skein, tokens };
   calls = localCallsWithEvents(allHandlers(deps), deps);
   const context = {

@@ -7,7 +7,7 @@ export async function seedToken(root: string): Promise<void> {
   try {
     const random = (bytes: number) => new Uint8Array(bytes).fill(0xa7);
     const request = { name: "seeded", scopes: ["read"], user: null } as const;
-    new Tokens({ ledger: store.work.ledger, random }).create(request, null);
+    await new Tokens(store.work, { random }).create(request, null);
   } finally {
     await store.close();
   }

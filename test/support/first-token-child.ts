@@ -6,5 +6,5 @@ import { TokenBooks } from "./token-books.ts";
 
 const [root = ""] = process.argv.slice(2);
 const { tokens, db } = new TokenBooks(join(root, "work.db"));
-writeSync(1, JSON.stringify(ensureAdminToken(root, tokens)));
+writeSync(1, JSON.stringify(await ensureAdminToken(root, tokens)));
 db.close();

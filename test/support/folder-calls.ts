@@ -47,7 +47,7 @@ export async function openFolderCalls(config = ""): Promise<FolderCalls> {
   const store = await openFolder({ root, durability: "os" });
   stores.push(store);
   const folder = folderApp(store, loaded);
-  const tokens = new Tokens({ ledger: store.work.ledger, clock: folder.clock });
+  const tokens = new Tokens(store.work, { clock: folder.clock });
   const deps = { ...folder, tokens };
   const handlers = { ...changeHandlers(deps), ...tokenHandlers(deps) };
   return {

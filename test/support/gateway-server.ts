@@ -102,14 +102,12 @@ export class TestGateway {
   readonly #sockets: WebSocket[] = [];
   readonly #raw: Socket[] = [];
   server!: Server;
-  readonly admin: string;
-
-  private constructor() {
-    this.admin = this.token({ name: "admin", scopes: ["read", "write", "tools", "admin"], user: "*" });
-  }
+  admin = "";
 
   static async start({ handlers = {}, parts = {}, tuning = {} }: GatewayOptions = {}): Promise<TestGateway> {
     const gateway = new TestGateway();
+    const scopes = ["read", "write", "tools", "admin"] as const;
+    gateway.admin = await gateway.token({ name: "admin", scopes, user: "*" });
     let errors = 0;
     const { books, hub, log } = gateway;
     const dispatch = new Dispatch({
@@ -134,7 +132,7 @@ export class TestGateway {
         hub,
         tokens: books.tokens,
         clock: { now: () => books.now },
-        exchange: () => null,
+        exchange: async () => null,
         webhook: () => null,
         mcp: async () => new Response(null, { status: 204 }),
         wanted: async (params, _principal, userId) => ({
@@ -157,8 +155,8 @@ export class TestGateway {
     return Number(new URL(this.server.url).port);
   }
 
-  token(request: TokenRequest): string {
-    return this.books.tokens.create(request, null).secret;
+  async token(request: TokenRequest): Promise<string> {
+    return (await this.books.tokens.create(request, null)).secret;
   }
 
   rpc(

@@ -83,7 +83,9 @@ export async function listen(parts: ServerOptions): Promise<Server> {
       return new Response(problem ?? "ready", { status: problem === undefined ? 200 : 503 });
     }
     if (pathname === "/metrics") return new Response((await parts.metrics())?.body ?? "");
-    const principal = parts.tokens.verify(request.headers.get("authorization")?.slice("Bearer ".length));
+    const principal = await parts.tokens.verify(
+      request.headers.get("authorization")?.slice("Bearer ".length),
+    );
     if (principal === null) return new Response("", { status: 401 });
     const params: unknown = JSON.parse((await request.text()) || "{}");
     const never = new AbortController().signal;

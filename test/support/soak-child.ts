@@ -17,10 +17,10 @@ const kept: unknown[] = [];
 /** Only a few events are kept, so that the ring buffer is full long before the warm-up ends. */
 const pieces: GatewayPieces = {
   ...gatewayPieces,
-  openHub: ({ tokens, subscribe, redactor, report }) => {
+  openHub: ({ ledger, subscribe, redactor, report }) => {
     if (leak !== undefined) subscribe((event) => void kept.push(leaked(event)));
     return createEventHub({
-      numbers: createDurableNumbers({ ledger: tokens.ledger, report }),
+      numbers: createDurableNumbers({ ledger, report }),
       redactor: {
         redact: (text) => redactor().redact(text),
         redactJson: (value) => redactor().redactJson(value),

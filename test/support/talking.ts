@@ -10,7 +10,6 @@ import { localCalls, localPrincipal } from "../../src/gateway/methods/local-call
 import type { Skein } from "../../src/index.ts";
 import type { Calls } from "../../src/protocol/calls.ts";
 import { methodTable } from "../../src/protocol/method-table.ts";
-import { requireLedger } from "../../src/store/work.ts";
 import type { RunSkeinOptions } from "./run-skein.ts";
 import { openRunsInside } from "./run-skein-inside.ts";
 import { newFolder } from "./skein.ts";
@@ -45,7 +44,7 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   const { skein, inside } = await openRunsInside({ dir, ...given });
   opened.push(skein);
   const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
-  const tokens = new Tokens({ ledger: requireLedger(inside.store.work, "this test"), clock: inside.clock });
+  const tokens = new Tokens(inside.store.work, { clock: inside.clock });
   const deps = { ...inside, loaded, config: loaded.config, redactor: redactorOf(loaded), skein, tokens };
   const handlers = skeinHandlers(deps);
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };

@@ -72,7 +72,7 @@ export async function openWalk(): Promise<WalkWorld> {
   const runs = deps.runs as unknown as LedgerRuns;
   const places = await plantAll(gateway, deps, runs);
   const tokens = await makeTokens(gateway, clock);
-  const spareTokenId = spareToken(deps, tokens.ann);
+  const spareTokenId = await spareToken(deps, tokens.ann);
   await stillness(() => fingerprintOf(gateway, deps));
   return {
     ...places,
@@ -231,9 +231,9 @@ async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Prom
 }
 
 /** Created with Ann's own token. */
-function spareToken({ tokens }: MethodApp, ann: string): string {
+async function spareToken({ tokens }: MethodApp, ann: string): Promise<string> {
   const request = { name: "ANN-SECRET-81", scopes: ["read"], user: "ann" } as const;
-  return tokens.create(request, tokens.verify(ann)).token.tokenId;
+  return (await tokens.create(request, await tokens.verify(ann))).token.tokenId;
 }
 
 async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: MethodApp): Promise<string> {
@@ -253,8 +253,7 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
       text,
       state,
     ]),
-    tokens: tokens
-      .list()
+    tokens: (await tokens.list())
       .filter(({ user }) => user === "ann")
       .map(({ lastUsedAt: _, ...token }) => token),
     files: filesIn(join(root, "users", "ann")),

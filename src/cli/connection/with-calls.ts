@@ -114,7 +114,7 @@ function localFolderCalls(
     ...folderApp(store, loaded, processFolder(terminal)),
     clock,
     get tokens() {
-      opened ??= new Tokens({ ledger: store.work.ledger, clock });
+      opened ??= new Tokens(store.work, { clock });
       return opened;
     },
   };

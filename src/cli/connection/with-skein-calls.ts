@@ -61,7 +61,7 @@ export async function withSkeinCalls<T>(
     (context) =>
       withSkein(cli, context.loaded, usage, async ({ skein, app, store }) => {
         const clock = { now: () => cli.terminal.now() };
-        const tokens = new Tokens({ ledger: store.work.ledger, clock });
+        const tokens = new Tokens(store.work, { clock });
         const served = { ...app, skein, tokens, clock };
         const principal = { ...localPrincipal, name: terminalUser(cli.terminal) };
         const calls = localCallsWithEvents(allHandlers(served), served, principal);

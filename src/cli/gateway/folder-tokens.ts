@@ -9,6 +9,7 @@ import { isDiskFault } from "../../core/errors.ts";
 import { ensureAdminToken } from "../../gateway/auth/admin-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
+import type { Ledger } from "../../runs/contract.ts";
 import { countOpenRuns } from "../../runs/ledger/schema.ts";
 import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
@@ -18,6 +19,7 @@ import { workCountsName } from "../../store/files/recover.ts";
 export interface FolderTokens {
   readonly root: string;
   readonly tokens: Tokens;
+  readonly ledger: Ledger;
   /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
   /** One sentence for each database that has been lost or rebuilt since the last start. */
@@ -28,9 +30,9 @@ export interface FolderTokens {
    * Records how much work is pending in `work.db` so that a later start can report what was lost if the database
    * disappears.
    */
-  count(): void;
+  count(): Promise<void>;
   /** Returns a link to this address with a one-time code that expires after ten minutes. */
-  link(url: string): string;
+  link(url: string): Promise<string>;
   /** Runs `act` while holding the folder's interprocess lock. */
   exclusively<T>(act: () => T): T;
   close(): Promise<void>;
@@ -43,18 +45,17 @@ export interface FolderTokens {
  * the same path.
  */
 function workCounter(
-  root: string,
-  tokens: Tokens,
+  { root, ledger, tokens }: Pick<FolderTokens, "root" | "ledger" | "tokens">,
   adminTokenId: string,
   checkInPlace: () => void,
-): () => void {
+): () => Promise<void> {
   let [mark, written]: (string | null)[] = [null, null];
-  return () => {
-    const now = tokens.ledger.changeMark();
+  return async () => {
+    const now = ledger.changeMark();
     if (now === mark) return;
     const counts: WorkCounts = {
-      ...countOpenRuns(tokens.ledger),
-      tokens: tokens.countOthers(adminTokenId),
+      ...countOpenRuns(ledger),
+      tokens: await tokens.countOthers(adminTokenId),
     };
     const text = `${JSON.stringify(counts)}\n`;
     mark = now;
@@ -91,15 +92,16 @@ export async function openFolderTokens(
     const rebuilt = ofDatabases
       .filter(({ file }) => basename(file) === indexDbName)
       .map(({ file, note }) => `${basename(file)}: ${note}`);
-    const tokens = new Tokens({ ledger, clock, keepsRevocations: true });
-    const { tokenId, isNew } = ensureAdminToken(root, tokens);
+    const tokens = new Tokens(folder.work, { clock, keepsRevocations: true });
+    const { tokenId, isNew } = await ensureAdminToken(root, tokens);
     return {
       root,
       tokens,
+      ledger,
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
       recoveries: found.filter((each) => !ofDatabases.includes(each)),
-      count: workCounter(root, tokens, tokenId, () => folder.upkeep.checkInPlace()),
+      count: workCounter({ root, ledger, tokens }, tokenId, () => folder.upkeep.checkInPlace()),
       link: (url) => linkTo(url, tokens, tokenId),
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),
@@ -111,9 +113,10 @@ export async function openFolderTokens(
 }
 
 /** If the disk is full, no code can be stored, so the link is only the address. */
-function linkTo(url: string, tokens: Tokens, tokenId: string): string {
+async function linkTo(url: string, tokens: Tokens, tokenId: string): Promise<string> {
   try {
-    return `${url}/#code=${createLinkCode(tokens, { tokenId }).code}`;
+    const { code } = await createLinkCode(tokens, { tokenId });
+    return `${url}/#code=${code}`;
   } catch (error) {
     if (!isDiskFault(error)) throw error;
     return url;

@@ -84,14 +84,14 @@ export class GatewayApp {
     });
     const firstRedactor = redactorOf(options.loaded);
     const shared = {
-      tokens: folder.tokens,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       report: this.#report,
     };
     const redactor = () => this.#current?.get().app.redactor ?? firstRedactor;
-    this.#hub = pieces.openHub({ ...shared, redactor });
+    this.#hub = pieces.openHub({ ...shared, ledger: folder.ledger, redactor });
     const app = () => this.#generation().app;
-    this.#mcp = pieces.openMcp({ ...shared, version, heavy: this.dispatch.heavy, app, acquire });
+    const { tokens } = folder;
+    this.#mcp = pieces.openMcp({ ...shared, tokens, version, heavy: this.dispatch.heavy, app, acquire });
   }
 
   readonly log: ServerOptions["log"] = (level, message, fields) => this.#log.write(level, message, fields);

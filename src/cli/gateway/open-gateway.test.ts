@@ -96,9 +96,9 @@ describe("starting a gateway", () => {
     expect(gateway).toMatchObject({ isFirst: true, root: dir });
     expect(statSync(join(dir, "token")).mode & 0o777).toBe(0o600);
     expect(new URL(gateway.link)).toMatchObject({ origin: gateway.url, pathname: "/", search: "" });
-    const given = pieces.parts?.exchange(errorCodeOf(gateway.link));
+    const given = await pieces.parts?.exchange(errorCodeOf(gateway.link));
     expect(given?.token).toMatchObject({ name: "console" });
-    expect(pieces.parts?.exchange(errorCodeOf(gateway.link))).toBe(null);
+    expect(await pieces.parts?.exchange(errorCodeOf(gateway.link))).toBe(null);
     expect(await call(gateway.url, "agents.list")).toEqual({ ok: true, payload: ["main"] });
     expect(logged()).toContain("gateway started");
     expect(logged()).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());
@@ -110,7 +110,7 @@ describe("starting a gateway", () => {
     if (second.isMine) throw new Error("two run");
     expect(second.running).toMatchObject({ url: first.url, pid: process.pid, isElsewhere: false });
     expect(second.link).not.toBe(first.link);
-    expect(pieces.parts?.exchange(errorCodeOf(second.link))).not.toBe(null);
+    expect(await pieces.parts?.exchange(errorCodeOf(second.link))).not.toBe(null);
     await first.close(0);
     expect((await open()).isMine).toBe(true);
   });

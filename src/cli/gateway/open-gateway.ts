@@ -80,7 +80,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway 
     const running = findRunning(folder.root, clock);
     const opened = running ?? (await start({ ...options, clock, snapshot, loaded, settings, folder }));
     if ("isMine" in opened) return opened;
-    const link = folder.link(opened.url);
+    const link = await folder.link(opened.url);
     await folder.close();
     return { isMine: false, running: opened, link };
   } catch (error) {
@@ -198,7 +198,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   return {
     isMine: true,
     url: server.url,
-    link: folder.link(server.url),
+    link: await folder.link(server.url),
     root: folder.root,
     startedAt: mine.startedAt,
     isFirst: folder.isFirst,

@@ -26,7 +26,7 @@ function parts(report: () => unknown) {
     log,
     beat: () => true,
     isAnnounced: () => true,
-    count: () => undefined,
+    count: async () => undefined,
   };
 }
 
@@ -34,13 +34,13 @@ describe("gateway upkeep", () => {
   test("tokens that expired long ago are removed", async () => {
     const all = parts(() => ({ mode: "warn", decisions: [], done: [] }));
     const { books, tokens, lines } = all;
-    tokens.create({ name: "long", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
-    tokens.create({ name: "kept", scopes: ["read"], user: null }, null);
+    await tokens.create({ name: "long", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
+    await tokens.create({ name: "kept", scopes: ["read"], user: null }, null);
     books.now += 20 * day;
-    tokens.create({ name: "lately", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
+    await tokens.create({ name: "lately", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
     books.now += 11 * day;
     await runMaintenance(all, never);
-    expect(tokens.list().map(({ name }) => name)).toEqual(["kept", "lately"]);
+    expect((await tokens.list()).map(({ name }) => name)).toEqual(["kept", "lately"]);
     expect(lines).toEqual([]);
   });
 
@@ -72,12 +72,12 @@ describe("gateway upkeep", () => {
       const failures = [0, 1].map(() => Object.assign(new Error("too many open files"), { code: "EMFILE" }));
       const end = startUpkeep({
         ...all,
-        count: () => {
+        count: async () => {
           const failure = failures.pop();
           if (failure !== undefined) throw failure;
         },
       });
-      vi.advanceTimersByTime(3000);
+      await vi.advanceTimersByTimeAsync(3000);
       await end();
       expect(failures).toEqual([]);
       expect(all.lines).toEqual(["warn: work counts: too many open files"]);

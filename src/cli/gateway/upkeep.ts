@@ -15,7 +15,7 @@ interface UpkeepParts {
   /** Returns `false` if `gateway.json` could not be written. */
   isAnnounced(): boolean;
   /** Records how much work is pending, in case `work.db` is lost. */
-  count(): void;
+  count(): Promise<void>;
   readonly log: ServerOptions["log"];
   /** The delay before the first round. Defaults to one minute. */
   readonly firstMs?: number;
@@ -31,15 +31,18 @@ const expiredMs = 30 * 24 * 3_600_000;
 /** Starts a gateway's periodic work. Returns a function that stops it and waits for the current round. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const stopped = new AbortController();
-  const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
+  const beats = setInterval(
+    () => void attempt(parts, "gateway.json", () => void parts.beat()),
+    beatMs,
+  ).unref();
   // Retried until it succeeds. If the gateway restarted before that, a revoked token would be accepted again.
   const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
   const countWork = attemptOften(parts, "work counts", parts.count);
   const announce = attemptOften(parts, "gateway.json", () => void parts.beat());
   const saves = setInterval(() => {
-    if (!parts.isAnnounced()) announce();
-    saveRevocations();
-    countWork();
+    if (!parts.isAnnounced()) void announce();
+    void saveRevocations();
+    void countWork();
   }, saveMs).unref();
   const rounds = (async () => {
     let logged = "";
@@ -53,7 +56,7 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   return async () => {
     clearInterval(beats);
     clearInterval(saves);
-    attempt(parts, "tokens", () => parts.tokens.saveRevocations());
+    await attempt(parts, "tokens", () => parts.tokens.saveRevocations());
     stopped.abort();
     await rounds;
   };
@@ -65,7 +68,9 @@ export async function runMaintenance(
   signal: AbortSignal,
   loggedBefore = "",
 ): Promise<string> {
-  attempt({ log }, "tokens", () => void tokens.forgetExpired(tokens.clock.now() - expiredMs));
+  await attempt({ log }, "tokens", async () => {
+    await tokens.forgetExpired(tokens.clock.now() - expiredMs);
+  });
   try {
     const given = await dispatch.invoke(localPrincipal, "maintenance.run", {}, signal);
     const { mode, decisions, done } = given as MaintenanceReportPayload;
@@ -84,25 +89,41 @@ export async function runMaintenance(
 }
 
 /** Logs an error instead of throwing it, because an error in a timer would crash the gateway. */
-function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): void {
+async function attempt(
+  { log }: Pick<UpkeepParts, "log">,
+  what: string,
+  act: () => void | Promise<void>,
+): Promise<void> {
   try {
-    act();
+    await act();
   } catch (error) {
     log("error", `${what}: ${thrownText(error)}`);
   }
 }
 
-/** Like `attempt`, but for work that is retried every second. A persistent failure is logged only once. */
-function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): () => void {
+/**
+ * Like `attempt`, but for work that is retried every second. A persistent failure is logged only once. An attempt is
+ * skipped while the previous one is running.
+ */
+function attemptOften(
+  { log }: Pick<UpkeepParts, "log">,
+  what: string,
+  act: () => void | Promise<void>,
+): () => Promise<void> {
   let logged = "";
-  return () => {
+  let isRunning = false;
+  return async () => {
+    if (isRunning) return;
+    isRunning = true;
     try {
-      act();
+      await act();
       logged = "";
     } catch (error) {
       const text = thrownText(error);
       if (text !== logged) log("warn", `${what}: ${text}`);
       logged = text;
+    } finally {
+      isRunning = false;
     }
   };
 }

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { everyUser, tokenScopes } from "./principal.ts";
 import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
+import { readAllTokens } from "./token-scripts.ts";
+import type { TokenRecord } from "./token-table.ts";
 import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
 import type { TokenRequest, Tokens } from "./tokens.ts";
 
@@ -24,16 +26,16 @@ export function tokenPath(root: string): string {
  * Returns the admin token, creating it if there is none. Processes that start at the same time get the same token. An
  * existing file must contain a valid token and is never overwritten.
  */
-export function ensureAdminToken(root: string, tokens: Tokens): AdminToken {
+export async function ensureAdminToken(root: string, tokens: Tokens): Promise<AdminToken> {
   const path = tokenPath(root);
-  const there = readToken(path, tokens);
+  const there = await readToken(path, tokens);
   if (there !== null) return there;
   // The row is written before the file so that no client reads a token that is not in the database yet.
-  const { secret, token } = tokens.create(adminRequest, null);
-  if (writeToken(path, secret, tokens, token.tokenId)) {
+  const { secret, token } = await tokens.create(adminRequest, null);
+  if (await writeToken(path, secret, tokens, token.tokenId)) {
     return { secret, tokenId: token.tokenId, isNew: true };
   }
-  const theirs = readToken(path, tokens);
+  const theirs = await readToken(path, tokens);
   if (theirs === null) throw unusable(path, "it does not belong to this user");
   return theirs;
 }
@@ -45,42 +47,50 @@ export function readTokenFile(root: string): string | null {
 }
 
 /** Returns `false` if another process created the file first, in which case the unused token is deleted. */
-function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): boolean {
+async function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): Promise<boolean> {
   let isWritten = false;
   try {
-    // Takes a lock, for file systems on which a file and its contents do not appear atomically.
-    isWritten = tokens.ledger.exclusively(() => createPrivate(path, `${secret}\n`, randomUUID()));
+    isWritten = withFileLock(tokens, () => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
     const advice = "No token was created. Free up some disk space, or check the permissions";
     const problem = (error as Error).message;
     throw new SkeinError("write_failed", { file: path, problem, advice }, { cause: error });
   } finally {
-    if (!isWritten) tokens.drop(tokenId);
+    if (!isWritten) await tokens.drop(tokenId);
   }
 }
 
-function readToken(path: string, tokens: Tokens): AdminToken | null {
-  const file = tokens.ledger.exclusively(() => readPrivate(path));
+/**
+ * Takes the lock of the folder's database, for file systems on which a file and its contents do not appear atomically.
+ * A database elsewhere has no such lock.
+ */
+function withFileLock<T>({ ledger }: Tokens, act: () => T): T {
+  return ledger === null ? act() : ledger.exclusively(act);
+}
+
+async function readToken(path: string, tokens: Tokens): Promise<AdminToken | null> {
+  const file = withFileLock(tokens, () => readPrivate(path));
   if (file === null) return null;
   if (file.isExposed) throw unusable(path, "other users might have written it");
   makePrivate(path);
   const secret = file.text.trim();
   if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it contains no token");
-  const known = tokens.find(secret) ?? adoptWhereNoneIsKnown(secret, tokens);
+  const known = (await tokens.find(secret)) ?? (await adoptWhereNoneIsKnown(secret, tokens));
   if (known === null) throw unusable(path, "its token is unknown");
   if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or has expired");
   return { secret, tokenId: known.tokenId, isNew: false };
 }
 
 /**
- * Restores the token after `work.db` has been lost. If the database has other tokens, an unknown token might have been
+ * Restores the token after the database has been lost. If the database has other tokens, an unknown token might have been
  * removed on purpose, so it is not restored.
  */
-function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): ReturnType<Tokens["find"]> {
-  return tokens.ledger.exclusively(() => {
-    const known = tokens.find(secret);
-    return known === null && tokens.list().length === 0 ? tokens.adopt(secret, adminRequest, null) : known;
+function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): Promise<TokenRecord | null> {
+  return tokens.change(function* () {
+    const known = yield* tokens.findWithin(secret);
+    if (known !== null || (yield* readAllTokens()).length > 0) return known;
+    return yield* tokens.adoptWithin(secret, adminRequest, null);
   });
 }
 

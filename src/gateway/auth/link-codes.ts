@@ -1,5 +1,7 @@
+import type { Script } from "../../core/script.ts";
+import { changeRows, queryRows } from "../../core/script.ts";
 import type { Principal } from "./principal.ts";
-import type { RandomSource, Row } from "./token-table.ts";
+import type { RandomSource, Row, SecretHash } from "./token-table.ts";
 import { codePrefix, findByHash, hashSecret, isSecret, newSecret, systemRandom } from "./token-table.ts";
 import type { NewToken, Tokens } from "./tokens.ts";
 
@@ -14,25 +16,25 @@ const mostCodes = 20;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 
 /** Creates a link code on behalf of `by`, whose token must still be valid when the code is exchanged. */
-export function createLinkCode(
+export async function createLinkCode(
   tokens: Tokens,
   by: Pick<Principal, "tokenId">,
   random: RandomSource = systemRandom,
-): { readonly code: string; readonly expiresAt: number } {
+): Promise<{ readonly code: string; readonly expiresAt: number }> {
   const code = newSecret(codePrefix, random);
   const { beginning, hash } = hashSecret(code);
   const now = tokens.clock.now();
   const expiresAt = now + codeLivesMs;
-  tokens.ledger.exclusively(() => {
-    tokens.ledger.run("DELETE FROM gateway_codes WHERE expires_at <= ?", now);
-    tokens.ledger.run(
+  await tokens.change(function* () {
+    yield* changeRows("DELETE FROM gateway_codes WHERE expires_at <= ?", now);
+    yield* changeRows(
       "INSERT INTO gateway_codes (beginning, hash, parent, expires_at) VALUES (?, ?, ?, ?)",
       beginning,
       hash,
       by.tokenId,
       expiresAt,
     );
-    tokens.ledger.run(
+    yield* changeRows(
       `DELETE FROM gateway_codes WHERE parent = ?1 AND seq NOT IN
          (SELECT seq FROM gateway_codes WHERE parent = ?1 ORDER BY seq DESC LIMIT ?2)`,
       by.tokenId,
@@ -46,21 +48,20 @@ export function createLinkCode(
  * Returns a console token, or `null` if the code is invalid, used or expired, or if the token that created it was
  * revoked.
  */
-export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
+export async function exchangeLinkCode(tokens: Tokens, code: unknown): Promise<NewToken | null> {
   if (!isSecret(codePrefix, code)) return null;
-  const kept = hashSecret(code);
-  return tokens.ledger.exclusively(() => {
-    const rows = tokens.ledger
-      .sql("SELECT seq, hash, parent, expires_at FROM gateway_codes WHERE beginning = ?")
-      .all(kept.beginning) as (Row & { hash: string })[];
-    const row = findByHash(rows, kept);
-    if (row === null) return null;
-    tokens.ledger.run("DELETE FROM gateway_codes WHERE seq = ?", Number(row.seq));
-    const now = tokens.clock.now();
-    const maker = tokens.current(String(row.parent));
-    if (now >= Number(row.expires_at) || maker === null) return null;
-    const expiresAt = Math.min(now + consoleLivesMs, maker.expiresAt ?? Number.POSITIVE_INFINITY);
-    const { scopes, user } = maker;
-    return tokens.create({ name: "console", scopes, user, expiresAt }, maker);
-  });
+  return tokens.change(() => exchangeWithin(tokens, hashSecret(code)));
+}
+
+function* exchangeWithin(tokens: Tokens, kept: SecretHash): Script<NewToken | null> {
+  const sql = "SELECT seq, hash, parent, expires_at FROM gateway_codes WHERE beginning = ?";
+  const row = findByHash((yield* queryRows(sql, kept.beginning)) as (Row & { hash: string })[], kept);
+  if (row === null) return null;
+  yield* changeRows("DELETE FROM gateway_codes WHERE seq = ?", Number(row.seq));
+  const now = tokens.clock.now();
+  const maker = yield* tokens.currentWithin(String(row.parent));
+  if (now >= Number(row.expires_at) || maker === null) return null;
+  const expiresAt = Math.min(now + consoleLivesMs, maker.expiresAt ?? Number.POSITIVE_INFINITY);
+  const { scopes, user } = maker;
+  return yield* tokens.createWithin({ name: "console", scopes, user, expiresAt }, maker);
 }

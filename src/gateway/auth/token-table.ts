@@ -16,9 +16,6 @@ export interface TokenRecord extends Principal {
 
 export type Row = Readonly<Record<string, unknown>>;
 
-export const tokenColumns =
-  "token_id, hash, name, scopes, user, parent, created_at, expires_at, last_used_at, revoked_at";
-
 export function recordOf(row: Row): TokenRecord {
   return {
     tokenId: String(row.token_id),

@@ -154,9 +154,9 @@ export class LegacyConnections {
     const all = [...this.#open.values()];
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
     const surplus = own.slice(0, Math.max(0, own.length - mostPerToken));
-    const tokens = new Set(all.map(({ asker }) => asker.tokenId));
-    const over = new Set([...tokens].filter((each) => !this.#app.isCurrent(each)));
-    const left = all.filter(({ asker }) => over.has(asker.tokenId));
+    const tokenIds = new Set(all.map(({ asker }) => asker.tokenId));
+    const ended = await this.#app.findEndedTokens([...tokenIds]);
+    const left = all.filter(({ asker }) => ended.has(asker.tokenId));
     await Promise.all([...new Set([...surplus, ...left])].map((each) => each.close()));
   }
 }

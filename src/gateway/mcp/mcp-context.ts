@@ -35,8 +35,8 @@ export interface McpBackend {
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
-  /** Whether a token is still valid. Needed because connections outlive the request that authenticated them. */
-  isCurrent(tokenId: string): boolean;
+  /** Returns the tokens that are no longer valid. Connections outlive the request that authenticated them. */
+  findEndedTokens(tokenIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** Reports errors that have no client to report them to. */
   report(error: unknown): void;
 }
@@ -80,7 +80,7 @@ export function mcpAskerOf(principal: Principal, agent: string): McpAsker {
 /** Returns the MCP backend for a Skein instance in this process. */
 export function skeinMcpBackend(
   skein: Skein,
-  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+  known: Pick<McpBackend, "version" | "defaultAgentId" | "scope" | "findEndedTokens" | "report">,
 ): McpBackend {
   return {
     ...known,

@@ -39,9 +39,9 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    isCurrent: () => {
+    findEndedTokens: async (tokenIds) => {
       lookups++;
-      return isCurrent;
+      return new Set(isCurrent ? [] : tokenIds);
     },
     report: (error) => reported.push(error),
   };
@@ -165,8 +165,17 @@ describe("notifications", () => {
   });
 
   test("many changes at once cause few notifications, the last one after the last change", async () => {
-    const { emit, heard, asked, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
-    for (let count = 0; count < 100; count++) emit(event("entry.appended"));
+    const made = listening({ reads: ["agent:main:session:trip"], lists: [] });
+    const { app, emit, heard, asked, settled } = made;
+    const emitMany = () => {
+      for (let count = 0; count < 100; count++) emit(event("entry.appended"));
+    };
+    const { callTool } = app;
+    app.callTool = (name, args, call) => {
+      if (name === "sessions_history" && !asked.includes(name)) emitMany();
+      return callTool(name, args, call);
+    };
+    emitMany();
     await settled();
     expect(heard).toHaveLength(2);
     expect(asked.filter((name) => name === "sessions_history")).toHaveLength(2);

@@ -80,9 +80,11 @@ export class Notices {
    * Whether the token was revoked, in which case no more notifications are sent. Checked only when there is work,
    * because events are frequent.
    */
-  #isOver(): boolean {
-    if (!this.#closing.signal.aborted && !this.#app.isCurrent(this.#asker.tokenId)) this.close();
-    return this.#closing.signal.aborted;
+  async #isOver(): Promise<boolean> {
+    const { tokenId } = this.#asker;
+    const { signal } = this.#closing;
+    if (!signal.aborted && (await this.#app.findEndedTokens([tokenId])).has(tokenId)) this.close();
+    return signal.aborted;
   }
 
   #changed(session: Session): void {
@@ -116,7 +118,7 @@ export class Notices {
   /** Runs `act` again if something changed while it was running. */
   async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
     try {
-      while (work.again && !this.#isOver()) {
+      while (work.again && !(await this.#isOver())) {
         work.again = false;
         await act();
       }
@@ -127,14 +129,14 @@ export class Notices {
 
   async #mayRead(sessionKey: string): Promise<boolean> {
     const result = await this.#ask("sessions_history", { sessionKey, limit: 1 });
-    return !isRefusal(result) && !this.#isOver();
+    return !isRefusal(result) && !(await this.#isOver());
   }
 
   async #compare(): Promise<void> {
     const moved = [...this.#moved];
     this.#moved.clear();
     const result = await this.#ask("sessions_list", { limit: longestPage });
-    if (isRefusal(result) || this.#isOver()) return;
+    if (isRefusal(result) || (await this.#isOver())) return;
     const { sessions, nextCursor } = result as {
       sessions: readonly { readonly sessionId: string }[];
       nextCursor?: string;

@@ -60,7 +60,7 @@ export function upkeepHandlers(
 
     "users.remove": async ({ userId }) => {
       // Tokens are removed first so that no session can be created during the removal.
-      const tokens = app.tokens.removeUser(userId);
+      const tokens = await app.tokens.removeUser(userId);
       const { sessions } = await app.store.purgeUser(userId);
       const found = sessions + tokens.length > 0 ? {} : ({ found: false } as const);
       return { userId, sessions, ...found, ...pendingErase(app) };
@@ -75,9 +75,9 @@ const plainLabel = "token";
 export function tokenHandlers(
   app: Pick<MethodApp, "tokens">,
 ): HandlersOf<"tokens.create" | "tokens.list" | "tokens.revoke" | "tokens.revokeOwn" | "links.create"> {
-  const revoke = (tokenId: string): TokenRow => {
-    app.tokens.revoke(tokenId);
-    const token = app.tokens.get(tokenId);
+  const revoke = async (tokenId: string): Promise<TokenRow> => {
+    await app.tokens.revoke(tokenId);
+    const token = await app.tokens.get(tokenId);
     if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
     const advice = "It has since been removed, which also revoked it";
     throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
@@ -88,13 +88,12 @@ export function tokenHandlers(
       const { label: name = plainLabel, scopes, expiresAt } = params;
       const request = { name, scopes, user: userOf(params), ...present({ expiresAt }) };
       const maker = isLocal(principal) ? null : principal;
-      const { secret, token } = app.tokens.create(request, maker);
+      const { secret, token } = await app.tokens.create(request, maker);
       return { ...rowOf(token), token: secret };
     },
 
     "tokens.list": async () => {
-      const tokens = app.tokens
-        .list()
+      const tokens = (await app.tokens.list())
         .toReversed()
         .map((token) => ({ ...rowOf(token), ...unsavedOf(token.tokenId) }));
       return { count: tokens.length, tokens };
@@ -104,7 +103,7 @@ export function tokenHandlers(
 
     "tokens.revokeOwn": async ({ tokenId }, { principal }) => {
       const own = principal.tokenId;
-      if (tokenId !== undefined && !isCreatedBy(app.tokens, tokenId, own)) {
+      if (tokenId !== undefined && !(await isCreatedBy(app.tokens, tokenId, own))) {
         const advice = "A token can revoke only itself and the tokens it has created";
         throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
       }
@@ -116,16 +115,16 @@ export function tokenHandlers(
         const advice = "Start one with `skein start`, which prints a link";
         throw new SkeinError("unavailable", { problem: "No gateway is running on this folder", advice });
       }
-      const { code, expiresAt } = createLinkCode(app.tokens, principal);
+      const { code, expiresAt } = await createLinkCode(app.tokens, principal);
       return { url: `./#code=${code}`, expiresAt };
     },
   };
 }
 
 /** Whether a token is `own`, or was created by it, directly or through other tokens. */
-function isCreatedBy(tokens: Tokens, tokenId: string, own: string): boolean {
+async function isCreatedBy(tokens: Tokens, tokenId: string, own: string): Promise<boolean> {
   let next: string | null = tokenId;
-  while (next !== null && next !== own) next = tokens.get(next)?.parent ?? null;
+  while (next !== null && next !== own) next = (await tokens.get(next))?.parent ?? null;
   return next === own;
 }
 

@@ -13,8 +13,8 @@ type Asked = Params<"tokens.create">;
 const everything: Asked = { scopes: ["read", "write", "tools", "admin"], allUsers: true };
 
 /** Calls methods with the token that has this secret. */
-function by(secret: string) {
-  const principal = folder.tokens.verify(secret);
+async function by(secret: string) {
+  const principal = await folder.tokens.verify(secret);
   if (principal === null) throw new Error("the token is over");
   return folder.as(principal);
 }
@@ -37,7 +37,11 @@ describe("tokens.create", () => {
       expiresAt,
     });
     expect(made).not.toHaveProperty("createdBy");
-    expect(folder.tokens.verify(made.token)).toMatchObject({ tokenId: made.tokenId, user: "ann", expiresAt });
+    expect(await folder.tokens.verify(made.token)).toMatchObject({
+      tokenId: made.tokenId,
+      user: "ann",
+      expiresAt,
+    });
     const { token, ...row } = made;
     const listed = await here.call("tokens.list", {});
     expect(listed.tokens).toMatchObject([row]);
@@ -49,11 +53,11 @@ describe("tokens.create", () => {
     const plain = await here.call("tokens.create", { scopes: ["read"] });
     expect(plain).toMatchObject({ label: "token", allUsers: false });
     expect(plain).not.toHaveProperty("userId");
-    expect(folder.tokens.verify(plain.token)?.user).toBe(null);
+    expect((await folder.tokens.verify(plain.token))?.user).toBe(null);
     const all = await here.call("tokens.create", everything);
     expect(all.allUsers).toBe(true);
     expect(all).not.toHaveProperty("userId");
-    expect(folder.tokens.verify(all.token)?.user).toBe("*");
+    expect((await folder.tokens.verify(all.token))?.user).toBe("*");
   });
 
   test.each<[string, Asked]>([
@@ -66,24 +70,24 @@ describe("tokens.create", () => {
     await expect(folder.as().call("tokens.create", asked)).rejects.toMatchObject({
       code: "invalid_arguments",
     });
-    expect(folder.tokens.list()).toEqual([]);
+    expect(await folder.tokens.list()).toEqual([]);
   });
 
   test("[GSA3] a token grants at most its own rights, and is recorded as the creator", async () => {
     const admin = await folder
       .as()
       .call("tokens.create", { scopes: ["read", "admin"], allUsers: true, expiresAt: Date.now() + 60_000 });
-    const child = await by(admin.token).call("tokens.create", { scopes: ["read"], userId: "ann" });
+    const child = await (await by(admin.token)).call("tokens.create", { scopes: ["read"], userId: "ann" });
     expect(child).toMatchObject({ createdBy: admin.tokenId, expiresAt: admin.expiresAt });
     const beyond: Asked[] = [
       { scopes: ["write"] },
       { scopes: ["read"], expiresAt: (admin.expiresAt ?? 0) + 1 },
     ];
     for (const asked of beyond) {
-      const refused = by(admin.token).call("tokens.create", asked);
+      const refused = (await by(admin.token)).call("tokens.create", asked);
       await expect(refused).rejects.toMatchObject({ code: "forbidden" });
     }
-    expect(folder.tokens.list()).toHaveLength(2);
+    expect(await folder.tokens.list()).toHaveLength(2);
   });
 
   test("[GSA3] is refused for a token without admin, and for one of a single user", async () => {
@@ -91,14 +95,14 @@ describe("tokens.create", () => {
     const lesser: Asked[] = [{ scopes: ["read", "write", "tools"] }, { scopes: ["admin"], userId: "ann" }];
     for (const asked of lesser) {
       const { token, tokenId } = await here.call("tokens.create", asked);
-      const calls = by(token);
+      const calls = await by(token);
       const refusals = [
         calls.call("tokens.create", { scopes: ["read"] }),
         calls.call("tokens.list", {}),
         calls.call("tokens.revoke", { tokenId }),
       ];
       for (const refused of refusals) await expect(refused).rejects.toMatchObject({ code: "forbidden" });
-      expect(folder.tokens.verify(token)).not.toBe(null);
+      expect(await folder.tokens.verify(token)).not.toBe(null);
     }
   });
 });
@@ -107,7 +111,7 @@ describe("tokens.list and tokens.revoke", () => {
   test("[GSA3] the newest comes first; revoking also ends the tokens it created, and repeating it changes nothing", async () => {
     const here = folder.as();
     const first = await here.call("tokens.create", everything);
-    const second = await by(first.token).call("tokens.create", { scopes: ["read"] });
+    const second = await (await by(first.token)).call("tokens.create", { scopes: ["read"] });
     const { count, tokens } = await here.call("tokens.list", {});
     expect({ count, ids: tokens.map(({ tokenId }) => tokenId) }).toEqual({
       count: 2,
@@ -116,7 +120,7 @@ describe("tokens.list and tokens.revoke", () => {
     const revoked = await here.call("tokens.revoke", { tokenId: first.tokenId });
     expect(revoked.revokedAt).toEqual(expect.any(Number));
     expect(await here.call("tokens.revoke", { tokenId: first.tokenId })).toEqual(revoked);
-    for (const { token } of [first, second]) expect(folder.tokens.verify(token)).toBe(null);
+    for (const { token } of [first, second]) expect(await folder.tokens.verify(token)).toBe(null);
     const nobody = here.call("tokens.revoke", { tokenId: "nobody" });
     await expect(nobody).rejects.toMatchObject({ code: "not_found" });
   });

@@ -31,7 +31,7 @@ export class Authenticator {
   async enter(request: IncomingMessage): Promise<Principal> {
     const secret = bearerOf(request);
     if (secret === null) throw new RequestRefusedError(noToken);
-    const principal = this.known(secret);
+    const principal = await this.known(secret);
     if (principal !== null) return principal;
     // The response might be delayed for seconds. Without this, unread chunks of the body would stay in memory.
     request.resume();
@@ -47,8 +47,8 @@ export class Authenticator {
   }
 
   /** Returns the principal for a secret and counts one request. Returns `null` if the secret is wrong. */
-  known(secret: unknown): Principal | null {
-    const principal = this.#app.tokens.verify(secret);
+  async known(secret: unknown): Promise<Principal | null> {
+    const principal = await this.#app.tokens.verify(secret);
     if (principal !== null) this.take(principal);
     return principal;
   }
@@ -63,13 +63,13 @@ export class Authenticator {
     );
   }
 
-  /** Whether a token has been revoked or has expired. While the database cannot be read, the token is still accepted. */
-  isOver({ tokenId }: Principal): boolean {
+  /** Returns tokens that were revoked or have expired. While the database cannot be read, all are still accepted. */
+  async findEnded(tokenIds: readonly string[]): Promise<ReadonlySet<string>> {
     try {
-      return this.#app.tokens.current(tokenId) === null;
+      return await this.#app.tokens.findEnded(tokenIds);
     } catch (error) {
-      this.#app.log("warn", "A token could not be rechecked", { tokenId, error });
-      return false;
+      this.#app.log("warn", "Tokens could not be rechecked", { tokenIds, error });
+      return new Set();
     }
   }
 

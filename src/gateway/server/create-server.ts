@@ -18,7 +18,7 @@ export async function createServer(app: ServerOptions, tuning: Partial<Tuning> =
   const server = httpListener(context, { port: () => port, url });
   const sockets = new SocketServer(context, { port: () => port, refuse: refuseRaw });
   const { timers, recheckMs } = context.tuning;
-  const stopRechecks = timers.every(recheckMs, () => context.requestsByToken.recheck());
+  const stopRechecks = timers.every(recheckMs, () => void context.tokenWatch.recheck());
   server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));
   try {
     port = await listen(server, settings);
@@ -44,9 +44,8 @@ export async function mountServer(app: ServerOptions, tuning: Partial<Tuning> = 
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? app.settings.port;
   const server = httpListener(context, { port, url: () => "http://localhost" });
   const sockets = new SocketServer(context, { port, refuse: refuseRaw });
-  const stopRechecks = context.tuning.timers.every(context.tuning.recheckMs, () =>
-    context.requestsByToken.recheck(),
-  );
+  const { timers, recheckMs } = context.tuning;
+  const stopRechecks = timers.every(recheckMs, () => void context.tokenWatch.recheck());
   return {
     handle: (request, response) => void server.emit("request", request, response),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),

@@ -159,9 +159,12 @@ describe("authentication and origins", () => {
 
   test("[GSV9] a revoked or expired token is rejected with the next request", async () => {
     const gateway = await start({ handlers });
-    const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
+    const { secret, token } = await gateway.books.tokens.create(
+      { name: "a", scopes: ["read"], user: null },
+      null,
+    );
     expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(200);
-    gateway.books.tokens.revoke(token.tokenId);
+    await gateway.books.tokens.revoke(token.tokenId);
     expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(401);
   });
 
@@ -193,7 +196,7 @@ describe("authentication and origins", () => {
     const refused = await gateway.rpc("agents.list");
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", retryAfterMs: 334 } });
-    const other = gateway.token({ name: "b", scopes: ["read"], user: "ann" });
+    const other = await gateway.token({ name: "b", scopes: ["read"], user: "ann" });
     expect((await gateway.rpc("agents.list", {}, other)).status).toBe(200);
     gateway.books.now += 334;
     expect((await gateway.rpc("agents.list")).status).toBe(200);
@@ -221,11 +224,11 @@ describe("authentication and origins", () => {
 
   test("a link code gives one token, and a wrong code is slowed down like a wrong token", async () => {
     let books: TestGateway["books"] | null = null;
-    const exchange = (code: unknown) => (books === null ? null : exchangeLinkCode(books.tokens, code));
+    const exchange = async (code: unknown) => (books === null ? null : exchangeLinkCode(books.tokens, code));
     const gateway = await start({ handlers, parts: { exchange } });
     books = gateway.books;
-    const [admin] = books.tokens.list();
-    const code = createLinkCode(books.tokens, { tokenId: admin?.tokenId ?? "" }).code;
+    const [admin] = await books.tokens.list();
+    const { code } = await createLinkCode(books.tokens, { tokenId: admin?.tokenId ?? "" });
     const link = (body: unknown) =>
       gateway.get("/link", null, {
         method: "POST",

@@ -103,7 +103,7 @@ export class HttpExchange {
     const principal = await this.context.authenticator.enter(this.request);
     this.principal = principal;
     this.hold(principal.tokenId);
-    this.atEnd(this.context.requestsByToken.add(principal, () => this.#revoke()));
+    this.atEnd(this.context.tokenWatch.add(principal, () => this.#revoke()));
     return principal;
   }
 
@@ -111,7 +111,7 @@ export class HttpExchange {
   hold(name: string): void {
     const release = this.context.requests.open(name);
     if (release === null) throw new RequestRefusedError(rateLimited("Too many requests are pending", 1000));
-    this.#ends.push(release);
+    this.atEnd(release);
   }
 
   /**

@@ -14,7 +14,7 @@ const ask = (path: string, token: string, method = "GET") =>
 async function unreadStream() {
   const { hub, emit } = hubWorld();
   const gateway = await start({ parts: { hub } });
-  const { secret, token } = gateway.books.tokens.create(
+  const { secret, token } = await gateway.books.tokens.create(
     { name: "r", scopes: ["read", "admin"], user: "*" },
     null,
   );
@@ -32,7 +32,7 @@ describe("event streams that are not read", () => {
     const { gateway, hub, emit, tokenId } = await unreadStream();
     const broken = vi.fn();
     process.once("uncaughtException", broken);
-    gateway.books.tokens.revoke(tokenId);
+    await gateway.books.tokens.revoke(tokenId);
     gateway.timers.fire(1000);
     gateway.timers.fire(15_000);
     emit(updated());
@@ -202,7 +202,7 @@ describe("bodies being uploaded", () => {
       parts: { mcp: async (request) => new Response(await request.text()) },
       tuning: { bodyBytesPerToken: mebi },
     });
-    const other = gateway.token({ name: "o", scopes: ["read"], user: null });
+    const other = await gateway.token({ name: "o", scopes: ["read"], user: null });
     const { socket } = await gateway.raw(head("/rpc/agents.list", gateway.admin, 4 * mebi));
     socket.write(new Uint8Array(mebi - 10));
     const padded = {

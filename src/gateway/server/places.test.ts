@@ -22,7 +22,9 @@ async function readUntil(response: Response, wanted: string): Promise<string> {
 describe("routes next to the methods", () => {
   test("the OpenAPI document is available with any token", async () => {
     const gateway = await start();
-    const document = (await (await gateway.get("/openapi.json", gateway.token(reader))).json()) as object;
+    const document = (await (
+      await gateway.get("/openapi.json", await gateway.token(reader))
+    ).json()) as object;
     expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
   });
 
@@ -33,7 +35,7 @@ describe("routes next to the methods", () => {
       "text/plain; version=0.0.4",
       "up 1\n",
     ]);
-    for (const token of [gateway.token(reader), gateway.token(adminOfOne)]) {
+    for (const token of [await gateway.token(reader), await gateway.token(adminOfOne)]) {
       expect((await gateway.get("/metrics", token)).status).toBe(403);
     }
     const without = await start({ parts: { metrics: async () => null } });
@@ -43,13 +45,13 @@ describe("routes next to the methods", () => {
   test("readyz answers without a token, and gives the reasons only to admins", async () => {
     let problems: string[] = [];
     const gateway = await start({ parts: { problems: async () => problems } });
-    for (const token of [null, undefined, gateway.token(reader)])
+    for (const token of [null, undefined, await gateway.token(reader)])
       expect((await gateway.get("/readyz", token)).status).toBe(200);
     problems = ["/srv/place is not there."];
     const told = await gateway.get("/readyz");
     expect([told.status, told.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(await told.json()).toEqual({ status: "not_ready", problems });
-    for (const token of [null, gateway.token(reader)]) {
+    for (const token of [null, await gateway.token(reader)]) {
       const bare = await gateway.get("/readyz", token);
       expect([bare.status, await bare.json()]).toEqual([503, { status: "not_ready" }]);
     }
@@ -197,7 +199,7 @@ describe("the event stream", () => {
 
   test("a filter has the format of sessions.subscribe", async () => {
     const gateway = await start();
-    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    const token = await gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     await gateway.get("/events?keys=a,b&keys=c&events=run.*&agentId=main", token);
     const [subscribed] = gateway.hub.open;
     expect(subscribed?.wanted).toEqual({
@@ -217,11 +219,10 @@ describe("the event stream", () => {
     ["/events", { "last-event-id": "x" }, 200],
   ])("%s with %j is %i", async (path, headers, status) => {
     const gateway = await start();
-    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    const token = await gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     expect((await gateway.get(path, token, { headers })).status).toBe(status);
-    expect(
-      (await gateway.get("/events", gateway.token({ name: "w", scopes: ["write"], user: null }))).status,
-    ).toBe(403);
+    const writer = await gateway.token({ name: "w", scopes: ["write"], user: null });
+    expect((await gateway.get("/events", writer)).status).toBe(403);
   });
 
   test("ends with its client, with its token, and if no one reads it", async () => {
@@ -231,9 +232,9 @@ describe("the event stream", () => {
     expect((await gateway.get("/events")).status).toBe(429);
     client.abort();
     await eventually(() => gateway.hub.size).toBe(0);
-    const { secret, token } = gateway.books.tokens.create(reader, null);
+    const { secret, token } = await gateway.books.tokens.create(reader, null);
     const response = await gateway.get("/events", secret);
-    gateway.books.tokens.revoke(token.tokenId);
+    await gateway.books.tokens.revoke(token.tokenId);
     gateway.timers.fire(1000);
     await response.text();
     await eventually(() => gateway.hub.size).toBe(0);

@@ -167,7 +167,7 @@ export async function link(exchange: HttpExchange): Promise<void> {
   const { context, request } = exchange;
   const checked = checkParams(LinkSchema, await jsonBody(request, limits));
   if ("problems" in checked) throw new RequestRefusedError(invalidRequest(checked.problems));
-  const made = context.app.exchange(checked.params.code);
+  const made = await context.app.exchange(checked.params.code);
   if (made === null)
     throw new RequestRefusedError(
       await context.authenticator.wrong(context.authenticator.addressOf(request), wrongCode),

@@ -1,10 +1,10 @@
 import { SkeinError } from "../../core/errors.ts";
 import { openFileLimit } from "../../store/files/disk.ts";
-import type { Principal } from "../auth/principal.ts";
 import { Authenticator } from "./authenticator.ts";
 import { ByteBudget, OpenCounter } from "./rate-limits.ts";
 import type { ServerOptions, Tuning } from "./server-options.ts";
 import { connectionLimits, defaultTuning } from "./server-options.ts";
+import { TokenWatch } from "./token-watch.ts";
 
 /** State that the HTTP and socket servers share. */
 export interface ServerContext {
@@ -12,7 +12,7 @@ export interface ServerContext {
   readonly tuning: Tuning;
   readonly authenticator: Authenticator;
   readonly pendingRequests: PendingRequests;
-  readonly requestsByToken: RequestsByToken;
+  readonly tokenWatch: TokenWatch;
   /** Open sockets and event streams per token. */
   readonly sockets: OpenCounter;
   /** Pending HTTP requests per token. */
@@ -31,7 +31,7 @@ export function createServerContext(app: ServerOptions, given: Partial<Tuning>):
     tuning,
     authenticator,
     pendingRequests: new PendingRequests(),
-    requestsByToken: new RequestsByToken((principal) => authenticator.isOver(principal)),
+    tokenWatch: new TokenWatch((tokenIds) => authenticator.findEnded(tokenIds)),
     sockets: new OpenCounter(tuning.socketsPerToken),
     requests: new OpenCounter(tuning.requestsPerToken),
     bodies: new ByteBudget(tuning.bodyBytesPerToken, tuning.bodyBytes),
@@ -113,34 +113,4 @@ export class PendingRequests {
 
 function over(problem: string): SkeinError {
   return new SkeinError("unavailable", { problem, advice });
-}
-
-/** Tracks pending HTTP requests by token so that revoking a token aborts them. */
-export class RequestsByToken {
-  readonly #isOver: (principal: Principal) => boolean;
-  readonly #inside = new Map<string, { readonly principal: Principal; readonly ends: Set<() => void> }>();
-
-  constructor(isOver: (principal: Principal) => boolean) {
-    this.#isOver = isOver;
-  }
-
-  /** Calls `end` when the token is revoked or expires. Returns a function that unregisters the request. */
-  add(principal: Principal, end: () => void): () => void {
-    const { tokenId } = principal;
-    const { ends } = this.#inside.get(tokenId) ?? { ends: new Set<() => void>() };
-    this.#inside.set(tokenId, { principal, ends });
-    const entry = () => end();
-    ends.add(entry);
-    return () => {
-      ends.delete(entry);
-      if (ends.size === 0) this.#inside.delete(tokenId);
-    };
-  }
-
-  /** Checks each token once, regardless of how many requests it has. */
-  recheck(): void {
-    for (const { principal, ends } of [...this.#inside.values()]) {
-      if (this.#isOver(principal)) for (const end of [...ends]) end();
-    }
-  }
 }

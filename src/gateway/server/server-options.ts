@@ -32,7 +32,7 @@ export interface ServerOptions {
   readonly tokens: Tokens;
   readonly clock: Clock;
   /** Exchanges a link code for a token. Returns `null` if the code is not valid. */
-  exchange(code: unknown): NewToken | null;
+  exchange(code: unknown): Promise<NewToken | null>;
   /** Returns the handler for a channel's signed messages, or `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
   /** MCP over Streamable HTTP, for authenticated requests. */

@@ -1,31 +1,13 @@
 import type { WebSocket } from "ws";
 import type { Steps } from "../../core/slices.ts";
 import { atOnce, Slices, sliceBytes } from "../../core/slices.ts";
-import { checkParams } from "../../protocol/check-params.ts";
 import type { WireError } from "../../protocol/errors.ts";
-import { invalidRequest } from "../../protocol/errors.ts";
-import { eventNames } from "../../protocol/events.ts";
-import type {
-  CloseReason,
-  ConnectParams,
-  HelloPayload,
-  ReadRequest,
-  RequestFrame,
-  ResponseFrame,
-} from "../../protocol/frames.ts";
-import {
-  ConnectSchema,
-  closeCodes,
-  commonProtocol,
-  protocolVersion,
-  readRequestInSteps,
-  wireLimits,
-} from "../../protocol/frames.ts";
-import { methodsFor } from "../../protocol/method-table.ts";
+import type { CloseReason, ReadRequest, RequestFrame, ResponseFrame } from "../../protocol/frames.ts";
+import { closeCodes, readRequestInSteps } from "../../protocol/frames.ts";
 import { isTooDeep } from "../../protocol/nesting.ts";
 import type { Principal } from "../auth/principal.ts";
-import { everyUser } from "../auth/principal.ts";
 import { RequestRefusedError } from "../methods/dispatch.ts";
+import { helloPayload, readConnect } from "./connect-frame.ts";
 import { malformed, rateLimited, shuttingDown, wrongToken } from "./refusals.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
@@ -34,7 +16,7 @@ import { SocketRequests } from "./socket-requests.ts";
 /** Output is flushed once it exceeds this size. */
 const gatheredBytes = 64 * 1024;
 
-type State = "waiting" | "held" | "open" | "over";
+type State = "waiting" | "checking" | "held" | "open" | "over";
 
 /** The stream that frames are written to. */
 export interface Wire {
@@ -62,8 +44,9 @@ export class SocketConnection {
   #state: State = "waiting";
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
+  #stopWatching: (() => void) | null = null;
   #isAlive = true;
-  /** Frames that have not been parsed yet. The first one is being parsed. */
+  /** Frames that have not been processed yet. The first one is being processed. */
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
@@ -120,47 +103,53 @@ export class SocketConnection {
     if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
   }
 
-  recheck(): void {
-    if (this.#principal !== null && this.#context.authenticator.isOver(this.#principal))
-      this.close("revoked");
-  }
-
   #live(): void {
     this.#isAlive = true;
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
     this.#live();
-    if (this.#state === "over" || this.#state === "held") return;
+    if (this.#isDeaf) return;
     if (isBinary) return void this.close("badFrame");
     if (this.#state === "waiting" && data.length > this.#context.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
-    if (this.#unread.length > 0 || data.length > sliceBytes) return void this.#readLater(data);
-    this.#take(atOnce(readFrame(data)), data.length);
+    if (this.#unread.push(data) > 1) this.#ws.pause();
+    else void this.#readAll();
   }
 
-  /** Parses a long frame in chunks. Later frames wait so that requests start in the order in which they were sent. */
-  async #readLater(data: Buffer): Promise<void> {
-    if (this.#unread.push(data) > 1) return;
-    this.#ws.pause();
-    for (;;) {
-      const next = this.#unread[0];
-      if (next === undefined) break;
-      const read = await new Slices().run(readFrame(next));
-      if (this.#state === "over") return;
-      this.#take(read, next.length);
+  /** Later frames wait for the first one, so that requests start in the order in which they were sent. */
+  async #readAll(): Promise<void> {
+    for (let next = this.#unread[0]; next !== undefined; next = this.#unread[0]) {
+      const isLong = next.length > sliceBytes;
+      if (isLong) this.#ws.pause();
+      const read = isLong ? await new Slices().run(readFrame(next)) : atOnce(readFrame(next));
+      if (this.#isDeaf) return;
+      await this.#take(read, next.length);
+      if (this.#isDeaf) return;
       this.#unread.shift();
     }
-    this.#ws.resume();
+    if (this.#ws.isPaused) this.#ws.resume();
+  }
+
+  /** Whether frames from the client are ignored. */
+  get #isDeaf(): boolean {
+    return this.#state === "over" || this.#state === "held";
+  }
+
+  /** Ignores all frames from now on. Reading continues because the client answers the closing handshake. */
+  #stopReading(state: "held" | "over"): void {
+    this.#state = state;
+    this.#unread.length = 0;
+    if (this.#ws.isPaused) this.#ws.resume();
   }
 
   /** `read` is `null` if the frame is nested too deeply. */
-  #take(read: ReadRequest | null, bytes: number): void {
+  async #take(read: ReadRequest | null, bytes: number): Promise<void> {
     if (read === null) return void this.close("badFrame");
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
-    if (this.#principal === null) this.#connect(read.frame);
-    else this.#request(read.frame, bytes, this.#principal);
+    if (this.#principal === null) await this.#connect(read.frame);
+    else await this.#request(read.frame, bytes, this.#principal);
   }
 
   /**
@@ -172,12 +161,15 @@ export class SocketConnection {
     if (id === null || this.#state === "waiting") this.close("badFrame");
   }
 
-  #connect(frame: RequestFrame): void {
+  async #connect(frame: RequestFrame): Promise<void> {
     this.#stopWaiting();
     const read = readConnect(frame);
     if ("refusal" in read) return void this.#turnAway(frame.id, read.refusal, read.close);
+    this.#state = "checking";
+    this.#ws.pause();
     try {
-      const principal = this.#context.authenticator.known(read.params.auth.token);
+      const principal = await this.#context.authenticator.known(read.params.auth.token);
+      if (this.#isDeaf) return;
       if (principal === null) void this.#wrongToken(frame.id);
       else this.#welcome(frame.id, principal, read.protocol);
     } catch (error) {
@@ -187,7 +179,7 @@ export class SocketConnection {
   }
 
   async #wrongToken(id: string): Promise<void> {
-    this.#state = "held";
+    this.#stopReading("held");
     const refusal = await this.#context.authenticator.wrong(this.#address, wrongToken);
     this.#turnAway(id, refusal, "unauthorized");
   }
@@ -201,6 +193,7 @@ export class SocketConnection {
     }
     this.#state = "open";
     this.#principal = principal;
+    this.#stopWatching = this.#context.tokenWatch.add(principal, () => this.close("revoked"));
     const payload = helloPayload(principal, protocol, this.#context.app.version);
     this.#answer({ type: "res", id, ok: true, payload });
   }
@@ -210,11 +203,12 @@ export class SocketConnection {
     this.close(reason);
   }
 
-  #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
+  async #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): Promise<void> {
     try {
       if (this.#context.pendingRequests.isStopping) throw new RequestRefusedError(shuttingDown);
       // Read again for every request so that a revoked token stops working immediately.
-      const principal = this.#context.app.tokens.current(tokenId);
+      const principal = await this.#context.app.tokens.current(tokenId);
+      if (this.#isDeaf) return;
       if (principal === null) return void this.close("revoked");
       this.#context.authenticator.take(principal);
       this.#requests.begin(frame, bytes, principal);
@@ -256,42 +250,11 @@ export class SocketConnection {
   }
 
   #end(): void {
-    this.#state = "over";
+    this.#stopReading("over");
     this.#stopWaiting();
     this.#requests.end();
+    this.#stopWatching?.();
     this.#release?.();
     this.#release = null;
   }
-}
-
-export type ReadConnect =
-  | { readonly params: ConnectParams; readonly protocol: number }
-  | { readonly refusal: WireError; readonly close: CloseReason };
-
-export function readConnect({ method, params }: RequestFrame): ReadConnect {
-  if (method !== "connect") {
-    return { refusal: malformed("The first frame must be a connect request"), close: "badFrame" };
-  }
-  const checked = checkParams(ConnectSchema, params);
-  if ("problems" in checked) return { refusal: invalidRequest(checked.problems), close: "badFrame" };
-  const protocol = commonProtocol(checked.params.protocol);
-  if (protocol !== null) return { params: checked.params, protocol };
-  const refusal = malformed(`This gateway supports only protocol version ${protocolVersion}`);
-  return { refusal, close: "noCommonProtocol" };
-}
-
-export function helloPayload(principal: Principal, protocol: number, version: string): HelloPayload {
-  const { tokenId, scopes, user } = principal;
-  const allUsers = user === everyUser;
-  return {
-    protocol,
-    server: { name: "skein", version },
-    methods: methodsFor({ scopes, allUsers }),
-    events: [...eventNames, "gap"],
-    limits: wireLimits,
-    scopes: [...scopes],
-    tokenId,
-    ...(allUsers || user === null ? {} : { userId: user }),
-    allUsers,
-  };
 }

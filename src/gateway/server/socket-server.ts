@@ -45,10 +45,10 @@ export class SocketServer {
   readonly #server: WebSocketServer;
   /** In order of arrival. */
   readonly #open = new Set<SocketConnection>();
-  readonly #stops: readonly Stop[];
+  readonly #stopBeats: Stop;
 
   constructor(context: ServerContext, options: SocketServerOptions) {
-    const { frameBytes, closeMs, timers, beatMs, recheckMs } = context.tuning;
+    const { frameBytes, closeMs, timers, beatMs } = context.tuning;
     this.#context = context;
     this.#options = options;
     const rules: ServerOptions & ReceiverLimits = {
@@ -62,10 +62,7 @@ export class SocketServer {
     };
     this.#server = new WebSocketServer(rules);
     this.#server.on("wsClientError", ({ message }, socket) => options.refuse(socket, badHandshake(message)));
-    this.#stops = [
-      timers.every(beatMs, () => this.#each((connection) => connection.beat())),
-      timers.every(recheckMs, () => this.#each((connection) => connection.recheck())),
-    ];
+    this.#stopBeats = timers.every(beatMs, () => this.#each((connection) => connection.beat()));
   }
 
   get size(): number {
@@ -94,7 +91,7 @@ export class SocketServer {
   }
 
   close(): void {
-    for (const stop of this.#stops) stop();
+    this.#stopBeats();
     this.#each((connection) => connection.terminate());
     this.#server.close();
   }

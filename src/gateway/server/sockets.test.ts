@@ -23,7 +23,7 @@ function writeRaw(ws: unknown, ...parts: readonly Buffer[]): void {
 describe("an incomplete message", () => {
   test("counts against its token, on all of its sockets", async () => {
     const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
-    const token = gateway.token({ name: "a", scopes: ["read"], user: null });
+    const token = await gateway.token({ name: "a", scopes: ["read"], user: null });
     const sockets = await Promise.all([1, 2].map(() => gateway.connected(token)));
     const other = await gateway.connected(gateway.admin);
     for (const { ws } of sockets) writeRaw(ws, longFrame, Buffer.alloc(600_000));
@@ -81,7 +81,7 @@ describe("the first frame of a socket", () => {
   test("connect is answered with hello", async () => {
     const gateway = await start();
     const socket = await gateway.socket();
-    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    const token = await gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     const answer = await socket.request("connect", connectParams(token));
     if (!answer.ok) throw new Error(answer.error.message);
     expect(findProblems(HelloSchema, answer.payload, 5)).toEqual([]);
@@ -336,10 +336,13 @@ describe("a long-lived socket", () => {
 
   test("[ATG3] ends with its token: at the next check, and with the next request", async () => {
     const gateway = await start({ handlers });
-    const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
+    const { secret, token } = await gateway.books.tokens.create(
+      { name: "a", scopes: ["read"], user: null },
+      null,
+    );
     const [idle, busy] = [await gateway.connected(secret), await gateway.connected(secret)];
     const other = await gateway.connected();
-    gateway.books.tokens.revoke(token.tokenId);
+    await gateway.books.tokens.revoke(token.tokenId);
     busy.ws.send(req("1", "agents.list"));
     expect((await busy.closed).code).toBe(closeCodes.revoked.code);
     gateway.timers.fire(1000);
@@ -397,7 +400,7 @@ describe("subscriptions of a socket", () => {
 
   test("are checked like a method, limited in number, and end with the socket", async () => {
     const gateway = await start({ tuning: { subscriptionsPerSocket: 1 } });
-    const socket = await gateway.connected(gateway.token({ name: "a", scopes: ["read"], user: "ann" }));
+    const socket = await gateway.connected(await gateway.token({ name: "a", scopes: ["read"], user: "ann" }));
     expect(await socket.request("sessions.subscribe", { userId: "bob" })).toMatchObject({
       error: { code: "forbidden" },
     });
