@@ -114,8 +114,9 @@ export class SocketConnection {
     if (this.#state === "waiting" && data.length > this.#context.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
-    if (this.#unread.push(data) > 1) this.#ws.pause();
-    else void this.#readAll();
+    this.#unread.push(data);
+    if (this.#unread.length === 1) void this.#readAll();
+    else if (!this.#ws.isPaused) this.#ws.pause();
   }
 
   /** Later frames wait for the first one, so that requests start in the order in which they were sent. */
