@@ -12,6 +12,12 @@ process.stdout.write(`SKEIN_SEED=${seed}\n`);
 const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
 /** In a real browser. */
 const inBrowser = ["test/console/**/*.test.ts"];
+/** Also on PostgreSQL. They open their stores with `emptyStore` or their ledgers with `RunBooks`. */
+const onPostgres = [
+  "src/runs/ledger/*.test.ts",
+  "test/library/{agent-loop,around-a-run,deliveries,hard-times,hostile-children,seeds}.test.ts",
+  "test/library/{sending,sending-between,session-resets,spawning,spawning-ends,waiting-input,yielding}.test.ts",
+];
 /** They count steps or timers, to which other files in the same process would add theirs. */
 const alone = ["test/growth.test.ts", "src/sessions/wait-for-run.test.ts"];
 
@@ -56,6 +62,15 @@ export default defineConfig({
           include: inBrowser,
           isolate: false,
           globalSetup: join(import.meta.dirname, "scripts/find-browser.ts"),
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "postgres",
+          include: onPostgres,
+          isolate: false,
+          setupFiles: join(import.meta.dirname, "test/support/on-postgres.ts"),
         },
       },
       { extends: true, test: { name: "isolated", include: alone } },

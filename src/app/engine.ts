@@ -56,6 +56,11 @@ export function createEngine(app: App, leaseMs: number): Engine {
     if (type === "outbox.queued") pump.wake();
     else if (wakesWorker.has(type)) worker.wake();
   });
+  const stopWatching = store.work.engine.watch(() => {
+    if (!isWorking) return;
+    worker.wake();
+    pump.wake();
+  });
   return {
     worker,
     start: () => {
@@ -70,6 +75,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
       await pump.close();
       await tidying.close();
       stopWaking();
+      stopWatching();
     },
   };
 }

@@ -54,6 +54,10 @@ export interface FenceScript {
   script(): Script<boolean>;
   /** Absent if the script only reads. */
   readonly durability?: DurabilityChoice;
+  /** `true` if the script takes a slot of a lane. */
+  readonly takesSlot?: boolean;
+  /** The run that writes, if the script does nothing but check that this run still holds its session. */
+  readonly held?: { readonly runId: string; readonly fence: number };
   /** Called once the script has returned `true` and its changes are committed, before the write. */
   afterCommit?(): void;
 }
@@ -105,13 +109,14 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 
 /**
  * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user, or other changes to the gateway's tokens. `null` if its statements are safe next to any other transaction.
+ * user, and all others that take a slot if it `takesSlot`. `tokens` excludes other changes to the gateway's tokens. `null`
+ * if its statements are safe next to any other transaction.
  */
 export type Whose =
+  | (({ readonly userId: string | null } | { readonly runId: string } | { readonly approvalId: string }) & {
+      readonly takesSlot?: boolean;
+    })
   | "tokens"
-  | { readonly userId: string | null }
-  | { readonly runId: string }
-  | { readonly approvalId: string }
   | null;
 
 /** Runs scripts on a database that several processes share. */
@@ -126,6 +131,11 @@ export interface ScriptEngine {
   ): Promise<readonly PromiseSettledResult<T>[]>;
   /** A value that changes when another process writes. */
   version(): number;
+  /**
+   * Calls the listener when another process might have written. Never, if the database does not report changes. Returns
+   * a function that unsubscribes.
+   */
+  watch(listener: () => void): () => void;
   /**
    * Returns equal values only if nothing was written in between, by this process or another one. `null` within a
    * transaction, because its changes can be rolled back.

@@ -25,6 +25,10 @@ export class SqliteEngine implements ScriptEngine {
     return this.#ledger.exclusively(() => changes.map(({ script }) => this.#settle(script)));
   }
 
+  watch(): () => void {
+    return () => undefined;
+  }
+
   version(): number {
     return Number(this.#ledger.sql("PRAGMA data_version").get()?.data_version);
   }

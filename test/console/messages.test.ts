@@ -365,7 +365,7 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await page.getByRole("button", { name: "Copied" }).waitFor();
     await composer(page).focus();
     await page.keyboard.press("ControlOrMeta+v");
-    await expect.poll(() => composer(page).inputValue()).toBe("{}");
+    expect(await composer(page).inputValue()).toBe("{}");
   });
 });
 
@@ -420,15 +420,15 @@ describe.skipIf(browser === null)("the composer of the console", () => {
     await page.getByRole("link", { name: "Usage" }).click();
     await page.getByText("Unpriced").first().waitFor();
     await page.goBack();
-    await expect.poll(() => composer(page).inputValue()).toBe("look at this");
+    expect(await composer(page).inputValue()).toBe("look at this");
     const before = model.count;
     await composer(page).press("Enter");
     const request = await model.request(before);
     expect(request.lastUserText).toContain("a long line\na long line");
     request.finish("Seen.");
     await rowWith(page, "Seen.").last().waitFor();
-    await expect.poll(() => composer(page).inputValue()).toBe("");
-    await expect.poll(() => attachments(page).count()).toBe(0);
+    expect(await composer(page).inputValue()).toBe("");
+    expect(await attachments(page).count()).toBe(0);
     await page.getByText(/Attachment 1: webp/).click();
     await expect
       .poll(() =>
@@ -637,9 +637,7 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     const more = questions(page).getByRole("button", { name: /more arguments hidden. Show more$/ });
     const counts: number[] = [];
     while ((await more.count()) > 0) {
-      const before = await questions(page).locator("dt").count();
       await more.evaluate((button) => (button as HTMLButtonElement).click());
-      await expect.poll(() => questions(page).locator("dt").count()).toBeGreaterThan(before);
       counts.push(await questions(page).locator("dt").count());
     }
     expect(counts).toEqual([220, 1020, 4220, 5001]);

@@ -2,17 +2,19 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { Script, SqlRow } from "../../src/core/script.ts";
-import { changeRows, queryRow, queryRows } from "../../src/core/script.ts";
+import { changeRows, queryRow, queryRows, valueScript } from "../../src/core/script.ts";
 import type { Scope, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
 import { ChangeFeed } from "../../src/store/change-feed.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
+import { driveScript } from "../../src/store/postgres/drive-script.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
 import type { SessionParts } from "../../src/store/postgres/session-access.ts";
 import { SessionAccess } from "../../src/store/postgres/session-access.ts";
 import { SessionAppender } from "../../src/store/postgres/session-appender.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { Attendance } from "../../src/store/work.ts";
 import type { TestDatabase, TestServer } from "../support/postgres.ts";
 import { postgresFor } from "../support/postgres.ts";
 import type { PostgresProxy } from "../support/postgres-proxy.ts";
@@ -46,7 +48,10 @@ afterAll(async () => {
 });
 
 function partsWith(direct: PostgresDatabase): SessionParts {
-  return { database: direct, feed: new ChangeFeed(), clock: systemClock, newId: createIdSource() };
+  return {
+    ...{ database: direct, feed: new ChangeFeed(), attendance: new Attendance() },
+    ...{ clock: systemClock, newId: createIdSource() },
+  };
 }
 
 describe("two processes on one database", () => {
@@ -185,7 +190,8 @@ describe("a script that does not depend on the kind of database", () => {
   test("runs in one transaction as its user, which an error rolls back", async () => {
     await create(one, scope, "s");
     const direct = await PostgresDatabase.create({ url: String(database?.url()) });
-    const run = (script: () => Script<unknown>) => direct.transactScript(scope.userId ?? null, script);
+    const run = (script: () => Script<unknown>) =>
+      direct.transact(scope.userId ?? null, (sql) => driveScript(sql, script()));
     expect(await run(() => rename("s", "first"))).toEqual({ names: "first?" });
     function* renameBoth() {
       yield* rename("s", "second");
@@ -254,8 +260,12 @@ describe("an append for a run", () => {
       String(database?.name),
       `UPDATE skein.sessions SET fence = 7, holder_run = 'run-1' WHERE uid = '${uid}'`,
     );
+    const heldBy = (runId: string, fence: number) => ({
+      script: () => valueScript(true),
+      held: { runId, fence },
+    });
     const write = (id: string, runId: string, fence: number) =>
-      appender.append(scope, "s", [{ draft: said(id), id }], { held: { runId, fence } });
+      appender.append(scope, "s", [{ draft: said(id), id }], { fence: heldBy(runId, fence) });
     // The first append of a process locks the session, and later ones are a single call.
     for (const round of ["locked", "at once"]) {
       await write(`held ${round}`, "run-1", 7);
@@ -265,7 +275,7 @@ describe("an append for a run", () => {
         ["run-2", 7],
       ] as const)
         await refused("fenced", () => write(`not held ${round}`, runId, fence));
-      await refused("fenced", () => appender.append(scope, "s", [], { held: { runId: "run-2", fence: 7 } }));
+      await refused("fenced", () => appender.append(scope, "s", [], { fence: heldBy("run-2", 7) }));
     }
     expect(await ids(one, scope, "s")).toEqual(["held locked", "held at once"]);
     await direct.close();

@@ -184,11 +184,18 @@ export class FamilyCount {
     if (new Set(ids).size !== ids.length) this.#say(`an entry of ${agent}/${session_id} is there twice`);
   }
 
+  /** A log is created on first use. A child that was created just before a kill can be stopped before its first turn. */
+  #isUnused(uid: string): boolean {
+    const runs = this.#runs.filter((run) => run.uid === uid);
+    return runs.every(({ started_at, state }) => started_at === null && state === "aborted");
+  }
+
   #sessionsWhole(): void {
     const labels = new Set<string>();
     for (const { uid, agent, session_id, state, label, removed_at } of this.#sessions) {
       const isThere = this.#logs.has(removed_at === null ? `${agent}/${session_id}` : String(uid));
-      if (!isThere) this.#say(`session ${agent}/${session_id} (${state}) has no log`);
+      if (!isThere && !(state === "pending" && this.#isUnused(String(uid))))
+        this.#say(`session ${agent}/${session_id} (${state}) has no log`);
       if (removed_at !== null || label === null) continue;
       if (labels.has(`${agent}/${label}`)) this.#say(`two sessions of ${agent} have the label ${label}`);
       labels.add(`${agent}/${label}`);

@@ -4,6 +4,7 @@ import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, RuntimeContext, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
+import { emptyStore } from "./empty-store.ts";
 
 /** Agents that obey the command in the last message: `DO [[tool, arguments], …]`, `SAY words` or `STALL`. */
 
@@ -32,7 +33,7 @@ export async function obedient(
   const model = scriptedModel(step);
   const reported: unknown[] = [];
   const skein = await createSkein({
-    ...(options.dir === undefined ? { memory: true } : {}),
+    ...(options.dir === undefined ? await emptyStore(options) : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model },

@@ -1,5 +1,5 @@
 import type { Script, ScriptEngine } from "../../src/core/script.ts";
-import { changeOn, valueScript } from "../../src/core/script.ts";
+import { valueScript } from "../../src/core/script.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import type { Run, SkeinEvent } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
@@ -9,28 +9,19 @@ import { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
 import type { RunLedgerOptions } from "../../src/runs/ledger/run-ledger.ts";
 import { migrateRuns } from "../../src/runs/ledger/schema.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
-import { PostgresDatabase } from "../../src/store/postgres/database.ts";
-import { PostgresEngine } from "../../src/store/postgres/ledger-engine.ts";
 import { SqliteEngine } from "../../src/store/sqlite-engine.ts";
-import { findServer, roles } from "./postgres.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
 
-function postgresEngine(): ScriptEngine {
-  const opened = (async () => {
-    const server = await findServer();
-    if (typeof server === "string") throw new Error(server);
-    const { url } = await server.createDatabase();
-    return new PostgresEngine(await PostgresDatabase.create({ url: url(roles.worker), maxConnections: 4 }));
-  })();
-  return {
-    read: async (script) => (await opened).read(script),
-    change: async (...args) => (await opened).change(...args),
-    changeEach: async (changes) => (await opened).changeEach(changes),
-    version: () => 0,
-    mark: () => null,
-  };
+let openEngine: ((path: string) => ScriptEngine) | null = null;
+
+/**
+ * Makes `RunBooks` keep its runs elsewhere. By default, they are in a database in memory or in a file. Engines with the
+ * same path, except the one of memory, share their runs.
+ */
+export function openEnginesWith(open: ((path: string) => ScriptEngine) | null): void {
+  openEngine = open;
 }
 
 /** A work store with a clock, owners and sessions that the test controls. */
@@ -46,6 +37,7 @@ export class RunBooks {
   readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
   readonly runs: LedgerRuns;
+  readonly #engine: ScriptEngine;
   #ids = 0;
 
   /** `ledger` replaces the database. */
@@ -57,7 +49,8 @@ export class RunBooks {
     this.db = new Database(path, path === inMemory ? "" : pragmas, [facts]);
     const used = ledger ?? this.db;
     migrateRuns(used);
-    const engine = process.env.SKEIN_RUNS_ON === "postgres" ? postgresEngine() : new SqliteEngine(used);
+    const engine = ledger === undefined && openEngine !== null ? openEngine(path) : new SqliteEngine(used);
+    this.#engine = engine;
     this.runs = new LedgerRuns({
       engine,
       clock: { now: () => this.now },
@@ -86,9 +79,17 @@ export class RunBooks {
     return there.find((each) => each.userId === userId && isIt(each)) ?? null;
   }
 
-  /** Runs a script in a transaction. */
-  change<T>(script: Script<T>): T {
-    return changeOn(this.db, "synced", script);
+  /** Runs a script in a transaction on Ann's runs. */
+  change<T>(script: () => Script<T>): Promise<T> {
+    return this.#engine.change("synced", { userId: "ann" }, script);
+  }
+
+  /** Counts the statements that reading scripts execute from now on. */
+  countReads(): { readonly count: number } {
+    const reads = { count: 0 };
+    const { read } = this.#engine;
+    this.#engine.read = (script) => read.call(this.#engine, () => counted(script(), reads)) as never;
+    return reads;
   }
 
   /** Accepts input for the session with this name. */
@@ -122,6 +123,15 @@ export class RunBooks {
   told(): string[] {
     return this.events.splice(0).map(({ type }) => type);
   }
+}
+
+function* counted<T>(script: Script<T>, reads: { count: number }): Script<T> {
+  let step = script.next();
+  while (step.done !== true) {
+    reads.count += 1;
+    step = script.next(yield step.value);
+  }
+  return step.value;
 }
 
 /** The options for a child that `parent` spawns. Its end is announced to that session. */

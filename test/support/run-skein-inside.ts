@@ -9,7 +9,7 @@ export interface RunSkeinInside extends RunSkein {
 
 /** Like `openRuns`, but with access to internals, for tests of the run store itself. */
 export async function openRunsInside(given: RunSkeinOptions): Promise<RunSkeinInside> {
-  const { options, reports } = runOptions(given);
+  const { options, reports } = await runOptions(given);
   const { promise, resolve } = Promise.withResolvers<App>();
   const skein = await openSkein(options, resolve);
   return { skein, inside: await promise, reports };

@@ -5,6 +5,7 @@ import type { ModelStep } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, Entry, Message, Skein, SkeinOptions, ToolDefinition } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
+import { emptyStore } from "./empty-store.ts";
 
 export interface RunSkein {
   readonly skein: Skein;
@@ -27,16 +28,16 @@ export interface RunSkeinOptions extends Partial<SkeinOptions> {
 export const laterClock = { now: () => Date.now() + 40_000 };
 
 export async function openRuns(given: RunSkeinOptions): Promise<RunSkein> {
-  const { options, reports } = runOptions(given);
+  const { options, reports } = await runOptions(given);
   return { skein: await createSkein(options), reports };
 }
 
 /** The options for a Skein instance with a scripted model and one agent, `main`. */
-export function runOptions(given: RunSkeinOptions) {
+export async function runOptions(given: RunSkeinOptions) {
   const { script = [], model = scriptedModel(script), tools = [], agent, ...rest } = given;
   const reports: unknown[] = [];
   const options: SkeinOptions = {
-    ...(rest.dir === undefined ? { memory: true } : {}),
+    ...(rest.dir === undefined ? await emptyStore(rest) : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model },

@@ -5,6 +5,7 @@ import type { ModelStep, ScriptedModel } from "../../src/entry-testing.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { AgentSpec, Entry, Skein, SkeinEvent, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
+import { emptyStore } from "./empty-store.ts";
 import { textOf } from "./text.ts";
 
 type SkeinEventType = SkeinEvent["type"];
@@ -33,7 +34,7 @@ export async function withScript(
   const model = scriptedModel(script);
   const reported: unknown[] = [];
   const choices = {
-    ...(options.dir === undefined ? { memory: true } : {}),
+    ...(options.dir === undefined ? await emptyStore(options) : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model, "priced/script": model },

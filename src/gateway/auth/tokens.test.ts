@@ -197,6 +197,7 @@ describe.each(tokenPlaces)("tokens in %s", (kind) => {
         },
         changeEach: (changes) => place.engine.changeEach(changes),
         version: () => place.engine.version(),
+        watch: (listener) => place.engine.watch(listener),
         mark: () => place.engine.mark(),
       };
       const clock = { now: () => books.now };

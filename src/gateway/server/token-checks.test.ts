@@ -28,6 +28,7 @@ function networkTokens() {
     change: (...given) => inner.change(...given),
     changeEach: (changes) => inner.changeEach(changes),
     version: () => inner.version(),
+    watch: () => inner.watch(),
     mark: () => String(++marks),
   };
   return { tokens: new Tokens({ engine, ledger }), slow, waiting, reads: () => reads };

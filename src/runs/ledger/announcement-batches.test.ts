@@ -122,7 +122,7 @@ describe("announcements within a second", () => {
   test("an aborted one, or one whose session is reset, delays nothing", async () => {
     await endOf(0);
     const [held] = await books.runs.pending("p");
-    books.change(books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false))();
+    (await books.change(() => books.runs.attendant.reset(sessionNamed("p"), sessionNamed("p2"), false)))();
     expect((await books.runs.pending("p2")).map(({ runId }) => runId)).toEqual([held?.runId]);
     expect(await books.runs.claim("me")).toBeNull();
     books.now += 1000;

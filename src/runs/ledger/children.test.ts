@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
 import type { Script } from "../../core/script.ts";
+import { queryRows } from "../../core/script.ts";
 import type { AcceptRequest, ChildRequest, Claim } from "../contract.ts";
 
 let books: RunBooks;
@@ -76,9 +77,9 @@ describe("the limit of children", () => {
       yield* books.runs.acceptWithin(request);
       throw new Error("undone");
     };
-    expect(() => books.change(undone())).toThrow("undone");
+    await expect(books.change(undone)).rejects.toThrow("undone");
     expect([await labels(), books.told()]).toEqual([[], []]);
-    const { accepted, afterCommit } = books.change(books.runs.acceptWithin(request));
+    const { accepted, afterCommit } = await books.change(() => books.runs.acceptWithin(request));
     expect([accepted.isNew, books.told()]).toEqual([true, []]);
     afterCommit();
     expect(books.told()).toEqual(["run.queued", "run.child"]);
@@ -202,15 +203,15 @@ describe("tidying children", () => {
     await books.runs.bindThread("ann", { channel: "desk", threadId: "1" }, sessionNamed("purged").key);
     const moved = await child("moved");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "2" }, moved.run.session.key);
-    books.change(books.runs.attendant.purge(["moved"]));
+    await books.change(() => books.runs.attendant.purge(["moved"]));
     expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "2" })).toBe(moved.run.session.key);
     books.removed.add("purged");
-    books.change(books.runs.attendant.purge(["purged"]));
+    await books.change(() => books.runs.attendant.purge(["purged"]));
     expect(await labels()).toEqual(["old"]);
     expect(await books.runs.threadKey("ann", { channel: "desk", threadId: "1" })).toBeNull();
     books.now += 31 * 24 * 3_600_000;
     await books.runs.sweep();
     for (const table of ["children", "run_replies"])
-      expect(books.db.sql(`SELECT count(*) AS left FROM ${table}`).get()?.left).toBe(0);
+      expect(await books.runs.read(() => queryRows(`SELECT * FROM ${table}`))).toEqual([]);
   });
 });

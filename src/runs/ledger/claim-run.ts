@@ -120,9 +120,8 @@ async function claimReady(
     return null;
   }
   try {
-    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", (tx) =>
-      takeRun(tx, ready, owner),
-    );
+    const take = (tx: RunTransaction) => takeRun(tx, ready, owner);
+    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, { takesSlot: true });
     return await ledger.read((tx) => claimOf(tx, row, leafId));
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;

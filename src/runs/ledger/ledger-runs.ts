@@ -124,8 +124,8 @@ export class LedgerRuns implements RunStore {
   readonly reserveInput = this.#change("unsynced", byHeld, reserveInput);
   readonly mergeInput = this.#change("unsynced", byHeld, mergeInput);
   readonly wait = this.#change("unsynced", byHeld, enterWait);
-  readonly resume = this.#change("unsynced", byHeld, resumeRun);
-  readonly savePartial = this.#change("unsynced", () => null, savePartial);
+  readonly resume = this.#change("unsynced", ({ runId }) => ({ runId, takesSlot: true }), resumeRun);
+  readonly savePartial = this.#change("unsynced", byHeld, savePartial);
 
   readonly openUsers = this.#read(listOpenUsers);
 
@@ -186,7 +186,7 @@ export class LedgerRuns implements RunStore {
 
   /** Rejects writes once another process owns the run. */
   heldFence(held: HeldRun): FenceScript {
-    return { script: () => isHeld(held) };
+    return { script: () => isHeld(held), held };
   }
 
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean> {

@@ -16,7 +16,7 @@ const request = (idempotencyKey: string) => ({
 describe("the outbox", () => {
   test("lists the newest rows first, at most a thousand", async () => {
     const { outbox } = books.runs;
-    books.db.exclusively(() => Array.from({ length: 1001 }, (_, index) => outbox.put(request(`k${index}`))));
+    for (let index = 0; index <= 1000; index++) await outbox.put(request(`k${index}`));
     expect((await outbox.list({ limit: 5000 })).map(({ idempotencyKey }) => idempotencyKey)).toEqual(
       Array.from({ length: 1000 }, (_, index) => `k${1000 - index}`),
     );

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { openPostgresForTest } from "../../../test/support/postgres.ts";
 import { append, create, refused } from "../../conformance/expect.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { SkeinEvent } from "../../core/events.ts";
@@ -69,6 +70,7 @@ class Working {
 describe.each([
   ["files", inFiles],
   ["memory", async () => createMemoryStore()],
+  ["PostgreSQL", () => openPostgresForTest()],
 ] as const)("the runs of sessions in %s", (_name, open) => {
   test("a claim returns the leaf of the session as of its lock", async () => {
     const work = new Working(await open());

@@ -243,11 +243,13 @@ export class RunLedger {
     session: SessionRef,
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
     script: (tx: RunTransaction) => Script<boolean>,
+    { takesSlot = false }: { readonly takesSlot?: boolean } = {},
   ): Promise<{ readonly leafId: string | null }> {
     const { begin, emit } = this.#collectEvents(script);
     return this.options.underLock(session, {
       script: begin,
       durability: this.#choose(durability),
+      takesSlot,
       afterCommit: emit,
     });
   }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import type { Script } from "../../core/script.ts";
 import type { Claim, Run } from "../contract.ts";
 
 let books: RunBooks;
@@ -77,7 +78,7 @@ describe("ending a run", () => {
       "the removal of its session",
       async () => {
         await books.claim();
-        books.change(books.runs.attendant.remove(sessionNamed("c"), null))();
+        (await books.change(() => books.runs.attendant.remove(sessionNamed("c"), null)))();
       },
       "aborted",
     ],
@@ -192,12 +193,11 @@ describe("ending a run", () => {
 
   test("[FAM28] an end that is rolled back has started nothing", async () => {
     const run = await spawn("c");
-    expect(() =>
-      books.db.exclusively(() => {
-        books.change(books.runs.attendant.remove(sessionNamed("c"), null));
-        throw new Error("undone");
-      }),
-    ).toThrow("undone");
+    const undone = function* (): Script<void> {
+      yield* books.runs.attendant.remove(sessionNamed("c"), null);
+      throw new Error("undone");
+    };
+    await expect(books.change(undone)).rejects.toThrow("undone");
     expect(await books.stateOf(run.runId)).toBe("queued");
     expect(await told()).toEqual([]);
   });
@@ -243,7 +243,7 @@ describe("the target of a sequel", () => {
 
   test("[ATK14] a session that is being removed gets nothing more, and its letter is dead", async () => {
     const run = await books.accept("c", { options: { sequel: sequelTo(sessionNamed("c").key) } });
-    books.change(books.runs.attendant.remove(sessionNamed("c"), null))();
+    (await books.change(() => books.runs.attendant.remove(sessionNamed("c"), null)))();
     expect((await books.runs.list({ sessionUid: "c" })).map(({ runId }) => runId)).toEqual([run.runId]);
     expect(await books.runs.outbox.list({})).toMatchObject([{ state: "dead", text: "c: aborted" }]);
   });

@@ -1,18 +1,35 @@
 import type pg from "pg";
-import { sleep } from "../../core/concurrency.ts";
+import { KeyedMutex, sleep } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { Script } from "../../core/script.ts";
+import type { Durability } from "../../core/script.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Outcome } from "./database-errors.ts";
 import { databaseError, isConflictWithOthers, isConnectionLost } from "./database-errors.ts";
-import { driveScript } from "./drive-script.ts";
-import { userKey } from "./lookup-text.ts";
+import { encodeText, everyUserKey, userKey } from "./lookup-text.ts";
 
 /** A value that can be passed to a statement. */
 export type SqlValue = null | boolean | number | string | Uint8Array | readonly (boolean | number | string)[];
 
 /** Runs a statement and returns its rows. */
 export type Sql = <Row>(text: string, values?: readonly SqlValue[]) => Promise<Row[]>;
+
+/** A transaction that is not limited to the rows of one user. Only the owner and the worker's role may begin it. */
+export const everyUser = Symbol("every user");
+
+/** The user whose rows a transaction sees. */
+export type Actor = string | null | typeof everyUser;
+
+export interface TransactOptions {
+  /** `true` if the script may run again although it might have been committed. */
+  readonly isRepeatable?: boolean;
+  /** `unsynced` commits without waiting for the disk. */
+  readonly durability?: Durability;
+  /**
+   * `runs` excludes other transactions that change the user's runs. `slots` also excludes all transactions that occupy a
+   * slot of a lane. `tokens` excludes other changes to the gateway's tokens.
+   */
+  readonly locks?: "runs" | "slots" | "tokens";
+}
 
 export interface DatabaseOptions {
   /** For example `postgres://skein_app:password@db.example.org/skein`. */
@@ -54,14 +71,20 @@ class FailedAttempt extends Error {
 export class PostgresDatabase {
   /** Host, port and database, without the password. */
   readonly name: string;
+  /** Called after a transaction with locks has been committed. */
+  onChange: () => void = () => undefined;
   readonly #pool: pg.Pool;
+  readonly #url: string;
   readonly #delays: readonly number[];
   readonly #idleMs: number;
   readonly #closed = new AbortController();
+  /** Keeps transactions that wait for the same user's lock from occupying several connections. */
+  readonly #lockQueues = new KeyedMutex();
 
   private constructor(pool: pg.Pool, options: DatabaseOptions) {
     this.name = databaseName(options.url);
     this.#pool = pool;
+    this.#url = options.url;
     this.#delays = options.retryDelaysMs ?? defaultDelays;
     this.#idleMs = options.idleTransactionMs ?? defaultIdleMs;
   }
@@ -94,26 +117,39 @@ export class PostgresDatabase {
    * conflicts with another one, the script runs again. If it is lost during the commit, the script runs again only if
    * `isRepeatable`.
    */
-  async transact<T>(
-    userId: string | null,
-    script: (sql: Sql) => Promise<T>,
-    { isRepeatable = false }: { readonly isRepeatable?: boolean } = {},
-  ): Promise<T> {
-    return this.#transact(userId, isRepeatable, (client) => script(sqlOf(client)));
+  transact<T>(actor: Actor, script: (sql: Sql) => Promise<T>, options: TransactOptions = {}): Promise<T> {
+    const act = () => this.#transact(actor, options, (client) => script(sqlOf(client)));
+    return options.locks === undefined ? act() : this.#transactAlone(runSettingOf(actor), act);
   }
 
-  /** Like `transact`, for a script that does not depend on the kind of database. */
-  transactScript<T>(userId: string | null, script: () => Script<T>): Promise<T> {
-    return this.#transact(userId, false, (client) =>
-      driveScript(script(), (text, values) => client.query(text, [...values])),
-    );
+  async #transactAlone<T>(queue: string, act: () => Promise<T>): Promise<T> {
+    const result = await this.#lockQueues.run(queue, act);
+    this.onChange();
+    return result;
   }
 
-  /** Runs one statement that reads, as a user, in one round trip. */
-  async read<Row>(userId: string | null, text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
+  /** Opens a connection that is not part of the pool. The caller closes it. It does not keep the process alive. */
+  async openConnection(): Promise<pg.Client> {
+    const { Client } = await loadPg();
+    const client = new Client({
+      connectionString: this.#url,
+      connectionTimeoutMillis: connectMs,
+      application_name: "skein",
+      keepAlive: true,
+    });
+    client.on("error", () => undefined);
+    await client.connect();
+    // The types of the package lack this method.
+    (client as pg.Client & { unref(): void }).unref();
+    return client;
+  }
+
+  /** Runs one statement that only reads, in one round trip. */
+  async read<Row>(actor: Actor, text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
     return this.#retry(true, async (client) => {
-      const sent = [...this.#begin(client, userId), client.query(text, [...values]), client.query("COMMIT")];
-      const [, , answer] = await Promise.all(sent);
+      const begin = this.#begin(client, actor, {});
+      const sent = [client.query(text, [...values]), client.query("COMMIT"), ...begin];
+      const [answer] = await Promise.all(sent);
       return (answer?.rows ?? []) as Row[];
     });
   }
@@ -144,15 +180,16 @@ export class PostgresDatabase {
   }
 
   #transact<T>(
-    userId: string | null,
-    isRepeatable: boolean,
+    actor: Actor,
+    options: TransactOptions,
     act: (client: pg.PoolClient) => Promise<T>,
   ): Promise<T> {
-    return this.#retry(isRepeatable, async (client) => {
+    return this.#retry(options.isRepeatable ?? false, async (client) => {
       let outcome: Outcome = "not stored";
       try {
-        await Promise.all(this.#begin(client, userId));
-        const result = await act(client);
+        // The first statement of the script is sent together with these.
+        const begun = Promise.all(this.#begin(client, actor, options));
+        const [result] = await Promise.all([act(client), begun]);
         outcome = "unknown";
         await client.query("COMMIT");
         return result;
@@ -162,10 +199,21 @@ export class PostgresDatabase {
     });
   }
 
-  #begin(client: pg.PoolClient, userId: string | null): Promise<pg.QueryResult>[] {
-    const settings = `SELECT set_config('skein.user_id', $1, true),
-      set_config('idle_in_transaction_session_timeout', $2, true)`;
-    return [client.query("BEGIN"), client.query(settings, [userKey(userId), String(this.#idleMs)])];
+  #begin(
+    client: pg.PoolClient,
+    actor: Actor,
+    { durability, locks }: TransactOptions,
+  ): Promise<pg.QueryResult>[] {
+    const settings = `SELECT set_config('skein.user_id', $1, true), set_config('skein.run_user', $2, true),
+      set_config('idle_in_transaction_session_timeout', $3, true)`;
+    const user = actor === everyUser ? everyUserKey : userKey(actor);
+    const runUser = runSettingOf(actor);
+    return [
+      client.query("BEGIN"),
+      client.query(settings, [user, runUser, String(this.#idleMs)]),
+      ...(durability === "unsynced" ? [client.query("SET LOCAL synchronous_commit = off")] : []),
+      ...locksOf(runUser, locks).map((lock) => client.query(lockText, [lock])),
+    ];
   }
 
   async #retry<T>(isRepeatable: boolean, attempt: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -205,6 +253,20 @@ export class PostgresDatabase {
   }
 }
 
+const lockText = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+
+/** Returns the advisory locks of a transaction, in the order in which all transactions take them. */
+function locksOf(runUser: string, locks: TransactOptions["locks"]): string[] {
+  if (locks === undefined) return [];
+  if (locks === "tokens") return ["skein tokens"];
+  return [`skein runs ${runUser}`, ...(locks === "slots" ? ["skein slots"] : [])];
+}
+
+/** Starts with a letter for a user, because an empty setting means that no user is set. */
+function runSettingOf(actor: Actor): string {
+  return actor === everyUser ? "*" : `u${encodeText(actor ?? "")}`;
+}
+
 function sqlOf(client: pg.PoolClient): Sql {
   return async (text, values = []) => (await client.query(text, [...values])).rows;
 }
@@ -213,7 +275,7 @@ function closedError(): SkeinError {
   return new SkeinError("unavailable", { problem: "The store is closed", advice: "Open it again" });
 }
 
-async function loadPg(): Promise<Pick<typeof pg, "Pool" | "types">> {
+async function loadPg(): Promise<Pick<typeof pg, "Client" | "Pool" | "types">> {
   try {
     return (await import("pg")).default;
   } catch (error) {

@@ -1,21 +1,19 @@
 import type { Script, SqlRow, Statement, StatementResult } from "../../core/script.ts";
-
-/** Executes a statement with `$1` for its first value. */
-export type ExecuteStatement = (
-  text: string,
-  values: readonly (string | number | null)[],
-) => Promise<{ readonly rows: readonly unknown[]; readonly rowCount: number | null }>;
+import type { Sql } from "./database.ts";
+import { codeStart, encodeText } from "./lookup-text.ts";
+import { runTables } from "./schema-runs.ts";
+import { tokenTables } from "./schema-tokens.ts";
 
 /**
  * Runs a script that does not depend on the kind of database, waiting for each statement. Unlike in SQLite, no statement
  * can follow one that failed, because PostgreSQL then rejects the rest of the transaction.
  */
-export async function driveScript<T>(script: Script<T>, execute: ExecuteStatement): Promise<T> {
+export async function driveScript<T>(sql: Sql, script: Script<T>): Promise<T> {
   let step = script.next();
   while (step.done !== true) {
     let result: StatementResult;
     try {
-      result = await resultOf(step.value, execute);
+      result = await execute(sql, step.value);
     } catch (error) {
       step = script.throw(error);
       continue;
@@ -25,19 +23,57 @@ export async function driveScript<T>(script: Script<T>, execute: ExecuteStatemen
   return step.value;
 }
 
-async function resultOf(
-  { text, values, wants }: Statement,
-  execute: ExecuteStatement,
-): Promise<StatementResult> {
-  const { rows, rowCount } = await execute(withNumbers(text), values);
-  if (wants === "changes") return rowCount ?? 0;
-  return wants === "row" ? (rows[0] as SqlRow | undefined) : (rows as SqlRow[]);
+async function execute(sql: Sql, { text, values, wants }: Statement): Promise<StatementResult> {
+  const translated = toPostgres(text);
+  const sent =
+    wants === "changes"
+      ? `WITH changed AS (${translated} RETURNING 1) SELECT count(*) AS count FROM changed`
+      : translated;
+  const stored = values.map((value) => (typeof value === "string" ? encodeText(value) : value));
+  const rows = await sql<SqlRow>(sent, stored);
+  if (wants === "changes") return Number(rows[0]?.count ?? 0);
+  const decoded = rows.map(decodeRow);
+  return wants === "row" ? decoded[0] : decoded;
 }
 
-/** Replaces each `?` with `$1`, `$2` and so on, except in quoted text. */
-function withNumbers(text: string): string {
+/** Parts of a statement outside of quotes. */
+const quoted = /('(?:[^']|'')*'|"[^"]*")/;
+const tableAfter = new RegExp(
+  `\\b(FROM|JOIN|INTO|UPDATE)\\s+(${[...runTables, ...tokenTables].join("|")})\\b`,
+  "g",
+);
+
+const translated = new Map<string, string>();
+
+/**
+ * Translates a statement from SQLite to PostgreSQL: numbered parameters, names in their schema, the quoted column `user`,
+ * JSON lists, and hints that PostgreSQL does not have.
+ */
+function toPostgres(text: string): string {
+  const known = translated.get(text);
+  if (known !== undefined) return known;
   let count = 0;
-  return text.replace(/'(?:[^']|'')*'|"(?:[^"]|"")*"|\?/g, (found) =>
-    found === "?" ? `$${++count}` : found,
-  );
+  const parts = text.split(quoted).map((part, index) => {
+    if (index % 2 === 1) return part;
+    return part
+      .replaceAll(/ INDEXED BY \w+/g, "")
+      .replaceAll("CROSS JOIN", "JOIN")
+      .replaceAll(/\buser\b/g, '"user"')
+      .replaceAll(tableAfter, "$1 skein.$2")
+      .replaceAll(/\?(\d*)/g, (_, number: string) => `$${number === "" ? ++count : number}`)
+      .replaceAll(/json_each\((\$\d+)\)/g, "json_array_elements_text($1::json)");
+  });
+  const made = parts.join("");
+  translated.set(text, made);
+  return made;
+}
+
+const codes = new RegExp(`${codeStart}([0-9a-f]{4})`, "g");
+
+function decodeRow(row: SqlRow): SqlRow {
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value !== "string" || !value.includes(codeStart)) continue;
+    row[name] = value.replace(codes, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  }
+  return row;
 }

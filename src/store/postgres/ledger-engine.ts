@@ -1,35 +1,37 @@
-import type {
-  DurabilityChoice,
-  Script,
-  ScriptEngine,
-  Statement,
-  StatementResult,
-  Whose,
-} from "../../core/script.ts";
+import { BoundedMap } from "../../core/bounded-map.ts";
+import type { DurabilityChoice, Script, ScriptEngine, Whose } from "../../core/script.ts";
+import { queryRow } from "../../core/script.ts";
+import type { Actor, PostgresDatabase, TransactOptions } from "./database.ts";
+import { everyUser } from "./database.ts";
+import { driveScript } from "./drive-script.ts";
+import type { WakeUps } from "./wake-ups.ts";
 
-import type { PostgresDatabase, Sql } from "./database.ts";
-import { decodeRow, encodeText, toPostgres } from "./ledger-sql.ts";
+const mostKnown = 10_000;
 
-/** Runs the ledger's scripts on PostgreSQL. A transaction excludes other changes to the same user's runs. */
+/** Runs scripts on PostgreSQL. A change excludes other changes to the same user's runs. */
 export class PostgresEngine implements ScriptEngine {
-  /** Works for all users. */
+  /** Can read the rows of all users. */
   readonly #database: PostgresDatabase;
+  readonly #wakeUps: WakeUps | null;
+  /** The users of runs. A run always keeps its user. */
+  readonly #users = new BoundedMap<{ readonly userId: string | null }>(mostKnown);
   #marks = 0;
 
-  constructor(database: PostgresDatabase) {
+  constructor(database: PostgresDatabase, wakeUps: WakeUps | null = null) {
     this.#database = database;
+    this.#wakeUps = wakeUps;
   }
 
   read<T>(script: () => Script<T>): Promise<T> {
-    return this.#database.transact(null, (sql) => runScriptOn(sql, script()), { isRepeatable: true });
+    return this.#database.transact(everyUser, (sql) => driveScript(sql, script()), { isRepeatable: true });
   }
 
-  change<T>(_durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T> {
-    return this.#database.transact(null, async (sql) => {
-      if (whose === "tokens") await lockTokens(sql);
-      const user = await findUser(sql, whose);
-      if (user !== null) await lockUser(sql, user);
-      return runScriptOn(sql, script());
+  async change<T>(durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T> {
+    const chosen = typeof durability === "string" ? durability : await this.read(durability);
+    const actor = await this.#actorFor(whose);
+    return this.#database.transact(actor, (sql) => driveScript(sql, script()), {
+      durability: chosen,
+      ...locksFor(whose, actor),
     });
   }
 
@@ -40,63 +42,39 @@ export class PostgresEngine implements ScriptEngine {
   }
 
   version(): number {
-    return 0;
+    return this.#wakeUps?.version ?? 0;
+  }
+
+  watch(listener: () => void): () => void {
+    return this.#wakeUps?.watch(listener) ?? (() => undefined);
   }
 
   /** Different each time, because only a query can tell whether another process wrote. */
   mark(): string {
     return String(++this.#marks);
   }
-}
 
-/** Returns the user whose runs a transaction changes, as in the column `user`. `null` if it locks no user. */
-async function findUser(sql: Sql, whose: Whose): Promise<string | null> {
-  if (whose === null || whose === "tokens") return null;
-  if ("userId" in whose) return encodeText(whose.userId ?? "");
-  const [table, column, id] =
-    "runId" in whose ? ["runs", "run_id", whose.runId] : ["approvals", "approval_id", whose.approvalId];
-  const text = `SELECT "user" FROM skein.${table} WHERE ${column} = $1`;
-  const [row] = await sql<{ user: string }>(text, [encodeText(id)]);
-  return row?.user ?? null;
-}
-
-/** Excludes all other changes to the user's runs until the transaction ends. */
-export async function lockUser(sql: Sql, user: string): Promise<void> {
-  await sql(
-    `SELECT set_config('skein.run_user', 'u' || $1::text, true),
-       pg_advisory_xact_lock(hashtextextended('skein runs ' || $1::text, 0))`,
-    [user],
-  );
-}
-
-/** Excludes all other changes to tokens, so that a token that is being revoked cannot create another one. */
-async function lockTokens(sql: Sql): Promise<void> {
-  await sql("SELECT pg_advisory_xact_lock(hashtextextended('skein tokens', 0))");
-}
-
-/** Runs a script whose statements are executed one after the other. */
-export async function runScriptOn<T>(sql: Sql, script: Script<T>): Promise<T> {
-  let step = script.next();
-  while (step.done !== true) {
-    let result: StatementResult;
-    try {
-      result = await execute(sql, step.value);
-    } catch (error) {
-      step = script.throw(error);
-      continue;
-    }
-    step = script.next(result);
+  /** Returns the user whose rows are changed. If the run or approval does not exist, the script finds that out. */
+  async #actorFor(whose: Whose): Promise<Actor> {
+    if (whose === null || whose === "tokens") return everyUser;
+    if ("userId" in whose) return whose.userId;
+    const [table, column, id] =
+      "runId" in whose
+        ? (["runs", "run_id", whose.runId] as const)
+        : (["approvals", "approval_id", whose.approvalId] as const);
+    const name = `${table} ${id}`;
+    const known = this.#users.get(name);
+    if (known !== undefined) return known.userId;
+    const row = await this.read(() => queryRow(`SELECT user FROM ${table} WHERE ${column} = ?`, id));
+    if (row === undefined) return everyUser;
+    const userId = row.user === "" ? null : String(row.user);
+    this.#users.set(name, { userId });
+    return userId;
   }
-  return step.value;
 }
 
-async function execute(sql: Sql, { text, values, wants }: Statement): Promise<StatementResult> {
-  const sent =
-    wants === "changes"
-      ? `WITH changed AS (${toPostgres(text)} RETURNING 1) SELECT count(*) AS count FROM changed`
-      : toPostgres(text);
-  const rows = await sql<Record<string, unknown>>(sent, values.map(encodeText));
-  if (wants === "changes") return Number(rows[0]?.count ?? 0);
-  const decoded = rows.map(decodeRow);
-  return wants === "row" ? decoded[0] : decoded;
+function locksFor(whose: Whose, actor: Actor): Pick<TransactOptions, "locks"> {
+  if (whose === "tokens") return { locks: "tokens" };
+  if (whose === null || actor === everyUser) return {};
+  return { locks: whose.takesSlot === true ? "slots" : "runs" };
 }

@@ -1,5 +1,18 @@
 import { hashOf } from "../rules.ts";
 
+/** Starts the code of a character that PostgreSQL does not store. */
+export const codeStart = "\uE000";
+/** A zero byte, half of a surrogate pair, or the start of a code. */
+const refused = /[\0\uE000]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+
+/** Encodes text so that PostgreSQL stores it. Different texts have different codes. */
+export function encodeText(value: string): string {
+  return value.replace(
+    refused,
+    (character) => `${codeStart}${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 /** A limit that keeps an index row with three such values below PostgreSQL's maximum of about 2,700 bytes. */
 const longestLookup = 400;
 
@@ -10,15 +23,13 @@ const longestLookup = 400;
  */
 export function lookupText(value: string): string {
   const isPlain =
-    !value.startsWith("~") &&
-    !value.includes("\0") &&
-    value.isWellFormed() &&
-    Buffer.byteLength(value) <= longestLookup;
+    !value.startsWith("~") && !value.match(refused) && Buffer.byteLength(value) <= longestLookup;
   return isPlain ? value : `~${hashOf(Buffer.from(value, "utf16le"))}`;
 }
 
-/** No lookup form equals this value, because a form that starts with `~` continues with a hash. */
+/** No lookup form equals these values, because a form that starts with `~` continues with a hash. */
 const unnamedUser = "~unnamed";
+export const everyUserKey = "~every user";
 
 /** Returns the value of `user_id` for a user. It is never empty, because an empty setting means that no user is set. */
 export function userKey(userId: string | null | undefined): string {

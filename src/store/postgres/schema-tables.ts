@@ -1,3 +1,5 @@
+import { everyUserKey } from "./lookup-text.ts";
+
 /** The tables of the first migration, with their indexes and row-level security. */
 
 /**
@@ -134,13 +136,17 @@ CREATE TABLE skein.blobs (
 /** The tables with users' data. Access to a partition is possible only through its table. */
 export const userTables = ["sessions", "entries", "entry_search", "state_values", "blobs"] as const;
 
-/** `FORCE` also applies the policy to the owner. Without a user, the comparison is null and no row is visible. */
+/**
+ * `FORCE` also applies the policies to the owner. Without a user, the comparison is null and no row is visible. Only the
+ * owner can ask for the rows of every user.
+ */
 function rowSecurity(table: string): string {
   const isOwn = "user_id = nullif(current_setting('skein.user_id', true), '')";
   return `
 ALTER TABLE skein.${table} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE skein.${table} FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});`;
+CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});
+CREATE POLICY every_row ON skein.${table} TO CURRENT_USER USING (current_setting('skein.user_id', true) = '${everyUserKey}');`;
 }
 
 export function createTables(): string {

@@ -8,6 +8,7 @@ import type { ListedSession, Scope, SessionInit, SessionMeta, SessionRecord } fr
 import { newSession } from "../new-session.ts";
 import { keyInScope, noSuchSession } from "../rules.ts";
 import { firstMeta } from "../session-meta.ts";
+import type { Attendance } from "../work.ts";
 import type { PostgresDatabase, Sql } from "./database.ts";
 import { placesInTree } from "./entry-places.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
@@ -21,6 +22,7 @@ import { insertSession } from "./session-writes.ts";
 export interface SessionParts {
   readonly database: PostgresDatabase;
   readonly feed: ChangeFeed;
+  readonly attendance: Attendance;
   readonly clock: Clock;
   readonly newId: IdSource;
 }

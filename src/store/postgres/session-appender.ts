@@ -1,21 +1,21 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { Plan } from "../../core/plan.ts";
 import { checkExpectedLeaf } from "../../core/plan.ts";
-import type { Appended, AppendItem, AppendOptions, Scope, SessionRecord } from "../contract.ts";
-import type { Sql } from "./database.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
+import type { Appended, AppendItem, Scope, SessionRecord } from "../contract.ts";
+import type { FencedAppend, FenceOption } from "../work.ts";
+import type { Sql, TransactOptions } from "./database.ts";
 import { violatedIndex } from "./database-errors.ts";
+import { driveScript } from "./drive-script.ts";
 import { readSite, siteAtTip, targetOf } from "./entry-site.ts";
 import type { SessionAccess } from "./session-access.ts";
 import { recordOf } from "./session-access.ts";
 import type { SessionRow } from "./session-row.ts";
-import type { HeldFence, WriteOutcome, Written } from "./session-writes.ts";
+import type { WriteOutcome, Written } from "./session-writes.ts";
 import { entriesOf, planAt, withPlan, writeCall, writeLocked } from "./session-writes.ts";
 
 /** An item whose ID is chosen, so that a repeated append finds what an earlier attempt stored. */
 type NamedItem = AppendItem & { readonly id: string };
-
-/** A run that writes also passes its ID and fence, which are compared with the locked row. */
-type HeldAppend = AppendOptions & { readonly held?: HeldFence };
 
 /** The result of an attempt to append. */
 interface Attempt {
@@ -39,7 +39,7 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
-    options: HeldAppend,
+    options: FencedAppend,
   ): Promise<Appended> {
     const named = items.map((item) => ({ ...item, id: item.id ?? this.#access.parts.newId() }));
     return this.#access.inOrder(scope, sessionId, async () => {
@@ -54,12 +54,15 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     targetId: string | null,
-    options: Pick<HeldAppend, "fence" | "held">,
+    { fence }: FenceOption,
   ): Promise<SessionRecord> {
     return this.#access.inOrder(scope, sessionId, async () => {
-      const { database, clock, newId } = this.#access.parts;
-      const attempt = await database.transact(scope.userId ?? null, async (sql) => {
-        const row = await this.lock(sql, scope, sessionId, options);
+      const { clock, newId, attendance } = this.#access.parts;
+      const attempt = await this.transact(scope, fence, async (sql) => {
+        const row = await this.lock(sql, scope, sessionId, fence);
+        // A caller with a fence is the session's own run.
+        if (fence === undefined)
+          await driveScript(sql, attendance.attendant.branch(sessionRefOf(row.session)));
         const isThere = targetId === row.tipId || targetId === row.session.leafId;
         if (isThere) return { row, plan: emptyPlan, written: null };
         const site = await readSite(sql, row, [], targetId);
@@ -75,16 +78,30 @@ export class SessionAppender {
   }
 
   /** Locks a session for a change. The fence is checked while the lock is held. */
-  async lock(
-    sql: Sql,
-    scope: Scope,
-    sessionId: string,
-    { fence, held }: Pick<HeldAppend, "fence" | "held">,
-  ): Promise<SessionRow> {
+  async lock(sql: Sql, scope: Scope, sessionId: string, fence: FenceOption["fence"]): Promise<SessionRow> {
     const row = await this.#access.require(sql, scope, sessionId, "write");
-    const isHeld = held === undefined || (row.holderRun === held.runId && row.fence === held.fence);
-    if (!isHeld || fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    if (!(await passesFence(sql, row, fence))) throw new SkeinError("fenced", { sessionId });
     return row;
+  }
+
+  /**
+   * Runs a transaction in which the fence's script runs. A script that changes runs needs the user's lock, which is
+   * always acquired before a session's.
+   */
+  async transact<T>(
+    scope: Scope,
+    fence: FenceOption["fence"],
+    script: (sql: Sql) => Promise<T>,
+    options: TransactOptions = {},
+  ): Promise<T> {
+    const { database } = this.#access.parts;
+    const userId = scope.userId ?? null;
+    if (fence === undefined || typeof fence === "function" || fence.durability === undefined)
+      return database.transact(userId, script, options);
+    const locks = fence.takesSlot === true ? "slots" : "runs";
+    const result = await database.transact(userId, script, { ...options, locks });
+    fence.afterCommit?.();
+    return result;
   }
 
   /** Returns no attempt if the session must be read first, or has changed since it was remembered. */
@@ -92,11 +109,13 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly NamedItem[],
-    { expectedLeafId, parentId, fence, held }: HeldAppend,
+    { expectedLeafId, parentId, fence }: FencedAppend,
   ): Promise<{ readonly attempt: Attempt | null; readonly isRepeated: boolean }> {
     const none = { attempt: null, isRepeated: false };
+    const held = typeof fence === "object" ? fence.held : undefined;
     const row = this.#access.remembered(scope, sessionId);
-    if (row === null || fence !== undefined || parentId !== undefined || items.length === 0) return none;
+    if (row === null || parentId !== undefined || items.length === 0) return none;
+    if (fence !== undefined && held === undefined) return none;
     if (expectedLeafId !== undefined && expectedLeafId !== row.session.leafId) return none;
     if (items.some((item) => targetOf(item) !== null)) return none;
     const { clock, newId, database } = this.#access.parts;
@@ -121,15 +140,14 @@ export class SessionAppender {
     scope: Scope,
     sessionId: string,
     items: readonly NamedItem[],
-    options: HeldAppend,
+    { expectedLeafId, parentId, fence }: FencedAppend,
     earlier: { readonly isRepeated: boolean },
   ): Promise<Attempt> {
-    const { database, clock, newId } = this.#access.parts;
-    const { expectedLeafId, parentId } = options;
+    const { clock, newId } = this.#access.parts;
     let attempts = earlier.isRepeated ? 1 : 0;
     const script = async (sql: Sql): Promise<Attempt> => {
       attempts += 1;
-      const row = await this.lock(sql, scope, sessionId, options);
+      const row = await this.lock(sql, scope, sessionId, fence);
       const site = await readSite(sql, row, items, parentId);
       const plan = planAt(row, items, site, clock.now(), newId);
       checkExpectedLeaf(plan, row.session.leafId, expectedLeafId);
@@ -138,12 +156,27 @@ export class SessionAppender {
       await writeLocked(sql, row, written);
       return { row: written.row, plan, written };
     };
-    const attempt = await database.transact(scope.userId ?? null, script, { isRepeatable: true });
+    const attempt = await this.transact(scope, fence, script, {
+      isRepeatable: items.length > 0,
+      ...(items.length === 0 ? await this.#durabilityOf(scope, fence) : {}),
+    });
     // An earlier attempt stored the entries, but its reply was lost before they were published.
     const isStoredBefore = attempts > 1 && attempt.written === null && attempt.plan.entries.length > 0;
     if (isStoredBefore) this.#publish(attempt.row, attempt.plan.entries);
     this.#finish(attempt);
     return attempt;
+  }
+
+  /** How a change to runs without new entries is committed. */
+  async #durabilityOf(
+    { userId = null }: { readonly userId?: string | null },
+    fence: FenceOption["fence"],
+  ): Promise<Pick<TransactOptions, "durability">> {
+    const durability = typeof fence === "object" ? fence.durability : undefined;
+    if (durability === undefined) return {};
+    if (typeof durability === "string") return { durability };
+    const { database } = this.#access.parts;
+    return { durability: await database.transact(userId, (sql) => driveScript(sql, durability())) };
   }
 
   #finish({ row, written }: Attempt): void {
@@ -155,6 +188,14 @@ export class SessionAppender {
     const { feed } = this.#access.parts;
     if (feed.hasSubscribers) feed.publish({ type: "appended", session: recordOf(session), entries });
   }
+}
+
+async function passesFence(sql: Sql, row: SessionRow, fence: FenceOption["fence"]): Promise<boolean> {
+  if (fence === undefined) return true;
+  if (typeof fence === "function") return fence();
+  const { held } = fence;
+  if (held !== undefined) return row.holderRun === held.runId && row.fence === held.fence;
+  return driveScript(sql, fence.script());
 }
 
 const emptyPlan: Plan = { entries: [], lines: [], nodes: [] };

@@ -1,11 +1,17 @@
 import { parseSessionId } from "../../core/names.ts";
+import type { Script } from "../../core/script.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
+import type { AfterCommit } from "../../runs/contract.ts";
 import type { ListedSession, Scope, SessionInit, SessionRecord } from "../contract.ts";
 import { keyInScope } from "../rules.ts";
 import { blobsOf, copyTree } from "../session-trees.ts";
+import { doNothing } from "../work.ts";
 import type { BlobBytes } from "./blobs.ts";
 import type { Sql } from "./database.ts";
+import { driveScript } from "./drive-script.ts";
 import { readWholeTree } from "./entry-rows.ts";
 import type { SessionAccess } from "./session-access.ts";
 import type { SessionRow } from "./session-row.ts";
@@ -24,8 +30,13 @@ export class SessionCreator {
     return SessionTree.create({ cwd: init.cwd, ...idOf(init) }, this.#access.treeOptions);
   }
 
-  create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    return this.#create(scope, init, async () => this.emptyTree(init));
+  /** `act` runs in the transaction that creates the session. The function it returns is called after the commit. */
+  create(
+    scope: Scope,
+    init: SessionInit,
+    act?: (session: SessionRef) => Script<AfterCommit>,
+  ): Promise<SessionRecord> {
+    return this.#create(scope, init, async () => this.emptyTree(init), act);
   }
 
   async fork(
@@ -72,18 +83,26 @@ export class SessionCreator {
     scope: Scope,
     init: SessionInit,
     grow: (sql: Sql) => Promise<SessionTree>,
+    act?: (session: SessionRef) => Script<AfterCommit>,
   ): Promise<SessionRecord> {
     const uid = this.#access.parts.newId();
     let inserted: SessionRow | null = null;
+    let afterCommit = doNothing;
     const script = async (sql: Sql): Promise<SessionRow> => {
       const find = "SELECT FROM skein.sessions WHERE uid = $1";
       if (inserted !== null && (await sql(find, [uid])).length > 0) return inserted;
       inserted = await this.#access.insert(sql, scope, init, uid, await grow(sql));
+      if (act !== undefined) afterCommit = await driveScript(sql, act(sessionRefOf(inserted.session)));
       return inserted;
     };
     const { database } = this.#access.parts;
-    const row = await database.transact(scope.userId ?? null, script, { isRepeatable: true });
-    return this.#access.publishCreated(row);
+    const row = await database.transact(scope.userId ?? null, script, {
+      isRepeatable: true,
+      ...(act === undefined ? {} : { locks: "runs" }),
+    });
+    const session = this.#access.publishCreated(row);
+    afterCommit();
+    return session;
   }
 }
 

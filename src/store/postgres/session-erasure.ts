@@ -4,11 +4,19 @@ import type { ListedSession, Redaction, Scope } from "../contract.ts";
 import { digestOfTree } from "../digest.ts";
 import { trashedSession } from "../new-session.ts";
 import type { RedactionTarget } from "../redact.ts";
-import { checkRedactable, findRedacted, redactionOf, withoutDisplayName, withTombstones } from "../redact.ts";
+import {
+  checkRedactable,
+  findRedacted,
+  redactionOf,
+  removedEntriesOf,
+  withoutDisplayName,
+  withTombstones,
+} from "../redact.ts";
 import { checkRemovedAt } from "../rules.ts";
 import { hashesIn } from "../session-trees.ts";
 import type { BlobBytes } from "./blobs.ts";
 import type { Sql } from "./database.ts";
+import { driveScript } from "./drive-script.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
 import { insertEntries, parseTree, sessionBytes } from "./entry-rows.ts";
 import { lookupText, userKey } from "./lookup-text.ts";
@@ -25,17 +33,24 @@ export async function purgeSession(
   sessionId: string,
   ifRemovedAt: number | undefined,
 ): Promise<boolean> {
-  const { database, feed } = access.parts;
-  const row = await database.transact(scope.userId ?? null, async (sql) => {
+  const { database, feed, attendance } = access.parts;
+  const userId = scope.userId ?? null;
+  const trashed = await database.transact(userId, (sql) => access.lockTrashed(sql, scope, sessionId));
+  if (trashed === null) return false;
+  checkRemovedAt(trashed.removedAt ?? 0, ifRemovedAt);
+  await attendance.attendant.discardFiles([trashed.session.uid]);
+  const script = async (sql: Sql) => {
     const found = await access.lockTrashed(sql, scope, sessionId);
     if (found === null) return null;
     checkRemovedAt(found.removedAt ?? 0, ifRemovedAt);
-    const { uid, userId } = found.session;
+    const { uid } = found.session;
+    await driveScript(sql, attendance.attendant.purge([uid]));
     for (const table of ["entries", "entry_search", "state_values"])
       await sql(`DELETE FROM skein.${table} WHERE session_uid = $1 AND user_id = $2`, [uid, userKey(userId)]);
     await sql("DELETE FROM skein.sessions WHERE uid = $1 AND user_id = $2", [uid, userKey(userId)]);
     return found;
-  });
+  };
+  const row = await database.transact(userId, script, { locks: "runs" });
   if (row === null) return false;
   access.forget(row.session);
   feed.publish({ type: "purged", session: trashedSession(row.session, row.removedAt) });
@@ -44,10 +59,19 @@ export async function purgeSession(
 
 /** Deletes all of a user's rows and returns the number of sessions. */
 export async function purgeUserRows(access: SessionAccess, userId: string): Promise<number> {
-  const { database, feed } = access.parts;
-  const found = await database.transact(userId, (sql) =>
-    sql<{ session: StoredSession }>("SELECT skein.purge_user($1) AS session", [userKey(userId)]),
-  );
+  const { database, feed, attendance } = access.parts;
+  const uids = "SELECT uid FROM skein.sessions WHERE user_id = $1";
+  const listed = await database.read<{ uid: string }>(userId, uids, [userKey(userId)]);
+  await attendance.attendant.discardFiles(listed.map(({ uid }) => uid));
+  const script = async (sql: Sql) => {
+    const purged = await sql<{ session: StoredSession }>("SELECT skein.purge_user($1) AS session", [
+      userKey(userId),
+    ]);
+    const gone = purged.map(({ session }) => session.uid);
+    await driveScript(sql, attendance.attendant.purge(gone, userId));
+    return purged;
+  };
+  const found = await database.transact(userId, script, { locks: "runs" });
   const rows = found.map((each) => rowOf(userId, each.session));
   for (const { session, removedAt } of rows) {
     access.forget(session);
@@ -71,12 +95,8 @@ export async function redactEntries(
   sessionId: string,
   entryIds: readonly string[],
 ): Promise<Redaction> {
-  const { database, feed } = access.parts;
-  const {
-    redacted: done,
-    owners,
-    sought,
-  } = await database.transact(scope.userId ?? null, async (sql) => {
+  const { database, feed, attendance } = access.parts;
+  const script = async (sql: Sql) => {
     const row = await access.require(sql, scope, sessionId, "erase");
     const bytes = await sessionBytes(sql, row);
     checkRedactable(await parseTree(bytes, access.treeOptions), entryIds);
@@ -86,15 +106,25 @@ export async function redactEntries(
       const found = await redactSession(access, sql, each, sought, each === row);
       if (found !== null) redacted.push(found);
     }
-    return { redacted, owners: [row, ...redacted.map((each) => each.row)], sought };
-  });
+    const owners = [row, ...redacted.map((each) => each.row)];
+    const removed = removedEntriesOf(
+      sought,
+      owners.map(({ session }) => session.uid),
+    );
+    await driveScript(sql, attendance.attendant.redact(removed));
+    return { redacted, owners, sought, removed };
+  };
+  const options = { locks: "runs" } as const;
+  const done = await database.transact(scope.userId ?? null, script, options);
+  const { redacted, owners, sought, removed } = done;
+  await attendance.attendant.discardFiles(removed);
   await deleteBlobs(access, blobs, owners, sought);
-  for (const { row } of done) {
+  for (const { row } of redacted) {
     if (row.removedAt !== null) continue;
     access.remember(row);
     feed.publish({ type: "redacted", session: recordOf(row.session) });
   }
-  return redactionOf(done.filter((each) => each.entryIds.length > 0));
+  return redactionOf(redacted.filter((each) => each.entryIds.length > 0));
 }
 
 /** Deletes the blobs of redacted entries, unless another entry of the same agent refers to them. */
@@ -115,11 +145,13 @@ async function deleteBlobs(
          WHERE s.user_id = $1 AND s.agent_id = $2 AND e.user_id = $1 AND strpos(e.line, hash) > 0)`,
       [userKey(userId), agentId, hashes],
     );
-    if (unused.length > 0)
-      await blobs.delete(
-        { userId, agentId },
-        unused.map(({ hash }) => hash),
+    const isUnread = ({ hash }: { hash: string }) =>
+      parts.database.transact(userId, (sql) =>
+        driveScript(sql, parts.attendance.attendant.isBlobInUse(hash)),
       );
+    const gone: string[] = [];
+    for (const each of unused) if (!(await isUnread(each))) gone.push(each.hash);
+    if (gone.length > 0) await blobs.delete({ userId, agentId }, gone);
   }
 }
 

@@ -1,12 +1,16 @@
 import { spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { Script } from "../../core/script.ts";
+import { queryRow } from "../../core/script.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
 import type { ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
 import { sortColumns } from "../list-query.ts";
 import type { PostgresDatabase, SqlValue } from "./database.ts";
+import { everyUser } from "./database.ts";
 import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
 import type { SessionRow, StoredSession } from "./session-row.ts";
-import { rowOf, storedColumns } from "./session-row.ts";
+import { rowOf, storedColumns, userOf } from "./session-row.ts";
 
 /** Queries for lists of sessions. Every condition compares a column that `columnsOf` writes. */
 
@@ -157,4 +161,43 @@ function addReach(where: Conditions, scope: Scope, { treeOf, descendants, agentI
     reached.push(descendants === false ? `key = ${key}` : `key = ANY (ARRAY(SELECT ${tree()}))`);
   }
   where.add(`(${reached.join(" OR ")})`);
+}
+
+/** Returns the live session that has a key or session ID, or `null`. */
+export function* findRef(
+  userId: string | null,
+  by: { readonly key: string } | { readonly sessionId: string },
+): Script<SessionRef | null> {
+  const [column, value] = "key" in by ? ["key", lookupText(by.key)] : ["id_key", idKey(by.sessionId)];
+  // Scripts decode text that the ledger has encoded, which the details of a session are not.
+  const row = yield* queryRow(
+    `SELECT uid, agent_id, session_id, encode(convert_to(detail, 'UTF8'), 'base64') AS detail
+     FROM skein.sessions WHERE user_id = ? AND ${column} = ? AND removed_at IS NULL`,
+    userKey(userId),
+    value,
+  );
+  if (row === undefined) return null;
+  const { key } = JSON.parse(Buffer.from(String(row.detail), "base64").toString()) as { key: string };
+  return {
+    uid: String(row.uid),
+    userId,
+    agentId: String(row.agent_id),
+    key,
+    sessionId: String(row.session_id),
+  };
+}
+
+/** Returns the users with sessions. */
+export async function listUsers(database: PostgresDatabase): Promise<(string | null)[]> {
+  const rows = await database.read<{ detail: string; user_id: string }>(
+    everyUser,
+    `WITH RECURSIVE users AS (
+       (SELECT user_id, detail FROM skein.sessions ORDER BY user_id LIMIT 1)
+       UNION ALL
+       SELECT s.user_id, s.detail FROM users AS u CROSS JOIN LATERAL (
+         SELECT x.user_id, x.detail FROM skein.sessions AS x WHERE x.user_id > u.user_id ORDER BY x.user_id LIMIT 1
+       ) AS s)
+     SELECT user_id, detail FROM users`,
+  );
+  return rows.map(({ detail, user_id }) => userOf(detail, user_id));
 }

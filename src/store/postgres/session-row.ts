@@ -29,6 +29,14 @@ interface Detail {
   readonly leafId: string | null;
   readonly tipId: string | null;
   readonly digest: SessionDigest;
+  /** Absent if the column `user_id` contains it, or if there is none. */
+  readonly userId?: string;
+}
+
+/** Returns the user of a row. */
+export function userOf(detail: string, key: string): string | null {
+  if (key === userKey(null)) return null;
+  return (JSON.parse(detail) as Detail).userId ?? key;
 }
 
 /** A row as the database returns it. */
@@ -78,7 +86,6 @@ export function placeOf(stored: StoredPlace): EntryPlace {
   };
 }
 
-/** The user is not stored in a readable form, but every call names it. */
 export function rowOf(
   userId: string | null,
   stored: StoredSession,
@@ -111,7 +118,9 @@ export function rowOf(
 export function columnsOf(row: SessionRow, before?: SessionRow): Readonly<Record<string, Json>> {
   const { session, header, removedAt, revision, tip, tipId, isOdd } = row;
   const { key, cwd, name, leafId, digest, meta } = session;
-  const detail: Detail = { key, cwd, name, leafId, tipId, digest };
+  const { userId } = session;
+  const isReadable = userId === null || userId === userKey(userId);
+  const detail: Detail = { key, cwd, name, leafId, tipId, digest, ...(isReadable ? {} : { userId }) };
   const optional = (value: string | null | undefined) => (value == null ? null : lookupText(value));
   return {
     ...{ uid: session.uid, user_id: userKey(session.userId), agent_id: session.agentId },

@@ -2,11 +2,14 @@ import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { Script } from "../../core/script.ts";
+import type { SessionRef } from "../../core/session-ref.ts";
+import { sessionRefOf } from "../../core/session-ref.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import type { AfterCommit } from "../../runs/contract.ts";
 import type {
   Appended,
   AppendItem,
-  AppendOptions,
   EntryPage,
   EntryRange,
   MetaPatch,
@@ -17,15 +20,17 @@ import type {
   SessionPage,
   SessionQuery,
   SessionRecord,
-  SessionStore,
   TrashedSession,
 } from "../contract.ts";
 import { decodeCursor, listPage, pageOf, sessionLimit } from "../list-query.ts";
 import { trashedSession } from "../new-session.ts";
 import { checkUpdatedAt, checkVersion, noSuchSession } from "../rules.ts";
 import { applyPatch, metaChanges, metaDraft, planReset } from "../session-meta.ts";
+import type { FencedAppend, FenceOption, WorkingSessions } from "../work.ts";
+import { doNothing } from "../work.ts";
 import type { BlobBytes } from "./blobs.ts";
 import type { Sql } from "./database.ts";
+import { driveScript } from "./drive-script.ts";
 import { readContext, readEntry, readPage } from "./entry-pages.ts";
 import { readWholeTree } from "./entry-rows.ts";
 import { siteAtTip } from "./entry-site.ts";
@@ -34,12 +39,19 @@ import { recordOf } from "./session-access.ts";
 import { SessionAppender } from "./session-appender.ts";
 import { SessionCreator } from "./session-creator.ts";
 import { purgeSession, redactEntries } from "./session-erasure.ts";
-import { countSessions, findSessions, listAgents, listSessions, listTrash } from "./session-lists.ts";
+import {
+  countSessions,
+  findRef,
+  findSessions,
+  listAgents,
+  listSessions,
+  listTrash,
+} from "./session-lists.ts";
 import type { SessionRow } from "./session-row.ts";
 import { planAt, withPlan, writeLocked } from "./session-writes.ts";
 
 /** Sessions and entries in PostgreSQL. A change is one transaction, and its event is published after the commit. */
-export class PostgresSessions implements SessionStore {
+export class PostgresSessions implements WorkingSessions {
   readonly #access: SessionAccess;
   readonly #appender: SessionAppender;
   readonly #creator: SessionCreator;
@@ -52,8 +64,12 @@ export class PostgresSessions implements SessionStore {
     this.#blobs = blobs;
   }
 
-  create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    return this.#creator.create(scope, init);
+  create(
+    scope: Scope,
+    init: SessionInit,
+    act?: (session: SessionRef) => Script<AfterCommit>,
+  ): Promise<SessionRecord> {
+    return this.#creator.create(scope, init, act);
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
@@ -110,7 +126,7 @@ export class PostgresSessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     items: readonly AppendItem[],
-    options: AppendOptions = {},
+    options: FencedAppend = {},
   ): Promise<Appended> {
     return this.#appender.append(scope, sessionId, items, options);
   }
@@ -119,7 +135,7 @@ export class PostgresSessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     targetId: string | null,
-    options: Pick<AppendOptions, "fence"> = {},
+    options: FenceOption = {},
   ): Promise<SessionRecord> {
     return this.#appender.branch(scope, sessionId, targetId, options);
   }
@@ -164,14 +180,24 @@ export class PostgresSessions implements SessionStore {
 
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     return this.#access.inOrder(scope, sessionId, async () => {
-      const row = await this.#database.transact(scope.userId ?? null, async (sql) => {
+      let afterCommit = doNothing;
+      const script = async (sql: Sql) => {
         const found = await this.#access.find(sql, scope, sessionId, "write");
         if (found === null) return null;
         checkUpdatedAt(found.session, options.ifUpdatedAt);
+        const { spawnedBy } = found.session.meta;
+        const parent =
+          spawnedBy === undefined
+            ? null
+            : await driveScript(sql, findRef(found.session.userId, { key: spawnedBy }));
+        const removing = this.#attendant.remove(sessionRefOf(found.session), parent);
+        afterCommit = await driveScript(sql, removing);
         return this.#write(sql, found, { ...found, removedAt: this.#access.parts.clock.now() });
-      });
+      };
+      const row = await this.#database.transact(scope.userId ?? null, script, { locks: "runs" });
       if (row === null) return false;
       this.#access.forget(row.session);
+      afterCommit();
       this.#feed.publish({ type: "removed", session: recordOf(row.session) });
       return true;
     });
@@ -204,25 +230,30 @@ export class PostgresSessions implements SessionStore {
   async reset(
     scope: Scope,
     sessionId: string,
-    { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
+    { fence, ...options }: { sessionId?: string } & FenceOption = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const uid = this.#access.parts.newId();
     return this.#access.inOrder(scope, sessionId, async () => {
-      const done = await this.#database.transact(scope.userId ?? null, async (sql) => {
-        const row = await this.#appender.lock(sql, scope, sessionId, fence === undefined ? {} : { fence });
+      let afterCommit = doNothing;
+      const script = async (sql: Sql) => {
+        const row = await this.#appender.lock(sql, scope, sessionId, fence);
         const { changes, fresh } = planReset(row.session, options);
         const { label: _label, ...kept } = row.session.meta;
         const meta = { ...kept, resetFrom: row.session.key } as SessionMeta;
         const { key } = changes;
         const old = await this.#patch(sql, row, changes, { meta, key, kind: kindOf(parseKey(key)) });
         const begun = await this.#access.insert(sql, scope, fresh, uid, this.#creator.emptyTree(fresh));
+        const [was, is] = [sessionRefOf(row.session), sessionRefOf(begun.session)];
+        afterCommit = await driveScript(sql, this.#attendant.reset(was, is, fence !== undefined));
         return { old, changes, begun };
-      });
+      };
+      const done = await this.#appender.transact(scope, fence, script, { locks: "runs" });
       this.#access.remember(done.old);
       const old = recordOf(done.old.session);
       this.#feed.publish({ type: "patched", session: old, changed: Object.keys(done.changes) });
       const fresh = this.#access.publishCreated(done.begun);
       this.#feed.publish({ type: "reset", session: old, fresh });
+      afterCommit();
       return { old, fresh };
     });
   }
@@ -235,6 +266,10 @@ export class PostgresSessions implements SessionStore {
 
   get #database() {
     return this.#access.parts.database;
+  }
+
+  get #attendant() {
+    return this.#access.parts.attendance.attendant;
   }
 
   get #feed() {

@@ -3,31 +3,37 @@ import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { ChangeFeed } from "../change-feed.ts";
-import type { Store } from "../contract.ts";
-import { withScopeChecks } from "../rules.ts";
+import { checkScope, withScopeChecks } from "../rules.ts";
+import type { WorkingStore } from "../work.ts";
+import { Attendance } from "../work.ts";
 import type { BlobBytes } from "./blobs.ts";
 import { blobTable, postgresBlobs } from "./blobs.ts";
 import type { DatabaseOptions } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
+import { PostgresEngine } from "./ledger-engine.ts";
 import { checkDatabase } from "./migrate.ts";
 import { postgresSearch } from "./search.ts";
 import { SessionAccess } from "./session-access.ts";
 import { purgeUserRows } from "./session-erasure.ts";
+import { findRef, listUsers } from "./session-lists.ts";
 import { PostgresSessions } from "./sessions.ts";
 import { postgresState } from "./state.ts";
+import { WakeUps } from "./wake-ups.ts";
 
 export interface PostgresStoreOptions extends DatabaseOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
   /** Keeps blobs elsewhere, for example in an object store. Defaults to a table. */
   readonly blobs?: BlobBytes;
+  /** The address for the role that works for all users, if it is not the owner of the tables that serves clients. */
+  readonly workerUrl?: string;
 }
 
 /**
  * Opens a store in a migrated PostgreSQL database. Any number of processes can use the same database. Throws
  * `database_unavailable`, `database_too_old`, `database_behind` or `database_ahead`.
  */
-export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<WorkingStore> {
   const { clock = systemClock } = options;
   const newId = options.newId ?? createIdSource(clock);
   const database = await PostgresDatabase.create(options);
@@ -37,11 +43,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await database.close();
     throw error;
   }
+  const { workerUrl } = options;
+  const worker =
+    workerUrl === undefined ? database : await PostgresDatabase.create({ ...options, url: workerUrl });
   const feed = new ChangeFeed();
-  const access = new SessionAccess({ database, feed, clock, newId });
+  const attendance = new Attendance();
+  const access = new SessionAccess({ database, feed, attendance, clock, newId });
   const bytes = options.blobs ?? blobTable(database);
-  return withScopeChecks({
-    sessions: new PostgresSessions(access, bytes),
+  const sessions = new PostgresSessions(access, bytes);
+  const wakeUps = new WakeUps(() => worker.openConnection(), newId());
+  for (const each of [database, worker]) each.onChange = () => wakeUps.announce();
+  const engine = new PostgresEngine(worker, wakeUps);
+  const store = withScopeChecks({
+    sessions,
     search: postgresSearch(database),
     state: postgresState(access),
     blobs: postgresBlobs(bytes),
@@ -51,6 +65,32 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       await bytes.purgeUser(userId);
       return { sessions };
     },
-    close: () => database.close(),
+    close: async () => {
+      await wakeUps.close();
+      await worker.close();
+      await database.close();
+    },
   });
+  return {
+    ...store,
+    work: {
+      engine,
+      ledger: null,
+      attend: (attendant) => {
+        attendance.attendant = attendant;
+      },
+      find: findRef,
+      locate: (userId, key) => engine.read(() => findRef(userId, { key })),
+      create: async (scope, init, act) => {
+        checkScope(scope);
+        return sessions.create(scope, init, act);
+      },
+      watch: (listener) => feed.subscribe("all users", listener),
+      users: () => listUsers(worker),
+      // Deleted rows leave the files when PostgreSQL vacuums them.
+      erase: () => undefined,
+      // Every change is one transaction.
+      settle: async () => undefined,
+    },
+  };
 }

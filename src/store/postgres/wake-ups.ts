@@ -1,0 +1,97 @@
+import type pg from "pg";
+import { sleep } from "../../core/concurrency.ts";
+
+const channel = "skein_runs";
+/** At most one notification is sent in this time, because each one wakes every process. */
+const notifyEveryMs = 20;
+/** Notifications can be lost with a connection, so processes also look on their own. */
+const lookEveryMs = 1000;
+const longestPauseMs = 5000;
+
+/**
+ * Lets the processes on one database notice each other's changes. It uses a connection of its own, because a connection
+ * from PgBouncer in transaction mode cannot listen.
+ */
+export class WakeUps {
+  readonly #connect: () => Promise<pg.Client>;
+  readonly #process: string;
+  readonly #listeners = new Set<() => void>();
+  readonly #closed = new AbortController();
+  readonly #looking: NodeJS.Timeout;
+  #client: pg.Client | null = null;
+  #notifying: NodeJS.Timeout | null = null;
+  #version = 0;
+
+  /** `name` distinguishes this process from the others. */
+  constructor(connect: () => Promise<pg.Client>, name: string) {
+    this.#connect = connect;
+    this.#process = name;
+    this.#looking = setInterval(() => this.#wake(), lookEveryMs).unref();
+    void this.#listen();
+  }
+
+  /** Changes when another process might have written. */
+  get version(): number {
+    return this.#version;
+  }
+
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Wakes the other processes soon. */
+  announce(): void {
+    if (this.#notifying !== null) return;
+    this.#notifying = setTimeout(() => {
+      this.#notifying = null;
+      // If the connection is lost, the others find the change when they look on their own.
+      this.#client?.query("SELECT pg_notify($1, $2)", [channel, this.#process]).catch(() => undefined);
+    }, notifyEveryMs).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    clearInterval(this.#looking);
+    if (this.#notifying !== null) clearTimeout(this.#notifying);
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  /** Listens until it is closed. Connects again after the connection is lost. */
+  async #listen(): Promise<void> {
+    const { signal } = this.#closed;
+    for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
+      const isHeard = await this.#listenOnce().catch(() => false);
+      if (isHeard) pauseMs = 100;
+      if (!signal.aborted) await sleep(pauseMs, signal).catch(() => undefined);
+    }
+  }
+
+  /** Resolves when the connection ends. Returns whether it has listened. */
+  async #listenOnce(): Promise<boolean> {
+    const client = await this.#connect();
+    const ended = new Promise<void>((resolve) => void client.once("end", resolve));
+    client.on("error", () => undefined);
+    client.on("notification", ({ payload }) => {
+      if (payload !== this.#process) this.#wake();
+    });
+    try {
+      await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      await client.end().catch(() => undefined);
+      throw error;
+    }
+    if (this.#closed.signal.aborted) await client.end();
+    this.#client = client;
+    // Changes before this moment were not announced to this connection.
+    this.#wake();
+    await ended;
+    this.#client = null;
+    return true;
+  }
+
+  #wake(): void {
+    this.#version += 1;
+    for (const listener of this.#listeners) listener();
+  }
+}

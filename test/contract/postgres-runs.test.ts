@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { Skein, SkeinOptions } from "../../src/index.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import type { WorkingStore } from "../../src/store/work.ts";
+import { borrowDatabase, migrator, postgresFor, roles } from "../support/postgres.ts";
+import { brief, laterClock, messagesOf } from "../support/run-skein.ts";
+
+type Model = ReturnType<typeof scriptedModel>;
+
+let url: (role?: string) => string;
+let giveBack: () => Promise<void>;
+const stores: WorkingStore[] = [];
+const skeins: Skein[] = [];
+
+beforeEach(async (context) => {
+  await postgresFor(context);
+  const borrowed = await borrowDatabase();
+  url = borrowed.database.url;
+  giveBack = borrowed.giveBack;
+});
+
+afterEach(async () => {
+  await Promise.all(skeins.splice(0).map((skein) => skein.close({ graceMs: 0 })));
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  await giveBack();
+});
+
+/** A Skein instance with connections of its own, as another machine would have. */
+async function openMachine(model: Model, more: Partial<SkeinOptions> = {}, role = migrator): Promise<Skein> {
+  const workerUrl = role === migrator ? {} : { workerUrl: url(roles.worker) };
+  const store = await openPostgresStore({ url: url(role), ...workerUrl, maxConnections: 4 });
+  stores.push(store);
+  const skein = await createSkein({
+    store,
+    config: null,
+    env: {},
+    quiet: true,
+    models: { "rehearsal/script": model },
+    agents: [defineAgent({ id: "main", model: "rehearsal/script" })],
+    app: "machines",
+    ...more,
+  });
+  skeins.push(skein);
+  return skein;
+}
+
+describe("machines that share a PostgreSQL database", () => {
+  test.each([migrator, roles.app])("one accepts a message, another answers it (as %s)", async (role) => {
+    const [unused, used] = [scriptedModel([]), scriptedModel([{ text: "From afar." }])];
+    const front = await openMachine(unused, { workers: false }, role);
+    await openMachine(used, {}, role);
+    const { reply } = await front.session({ sessionId: "s" }).send("Hello").result;
+    expect(reply).toBe("From afar.");
+    expect([unused.requests.length, used.requests.length]).toEqual([0, 1]);
+    expect((await messagesOf(front, "s")).map(brief)).toEqual(["user: Hello", "assistant: From afar."]);
+  });
+
+  test("each message of many sessions is answered once, in order, whichever machine answers it", async () => {
+    const answer = () => ({ text: "Yes." });
+    const machines = [await openMachine(scriptedModel(answer)), await openMachine(scriptedModel(answer))];
+    const ids = Array.from({ length: 6 }, (_, at) => `s${at}`);
+    const texts = ["one", "two", "three"];
+    for (const [round, text] of texts.entries()) {
+      const sent = ids.map((sessionId, at) =>
+        machines[(at + round) % 2]?.session({ sessionId }).send(text, { queueMode: "followup" }),
+      );
+      await Promise.all(sent.map((each) => each?.result));
+    }
+    for (const id of ids) {
+      const said = (await messagesOf(machines[0] as Skein, id)).map(brief);
+      expect(said).toEqual(texts.flatMap((text) => [`user: ${text}`, "assistant: Yes."]));
+    }
+  });
+
+  test("a machine that stalls past its lease loses its run to another, and writes nothing more", async () => {
+    const stalled = scriptedModel([{ text: "Too late.", stall: true }]);
+    const front = await openMachine(stalled);
+    const { result } = front.session({ sessionId: "s" }).send("Hello");
+    await expect.poll(() => stalled.requests.length).toBe(1);
+    const other = await openMachine(scriptedModel([{ text: "In time." }]), { clock: laterClock });
+    expect((await result).reply).toBe("In time.");
+    await front.close();
+    expect((await messagesOf(other, "s")).map(brief)).toEqual(["user: Hello", "assistant: In time."]);
+  });
+});
