@@ -48,6 +48,8 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const before = await lanes.count();
     expect(before).toBeGreaterThanOrEqual(4);
     await lanes.filter({ hasText: /^support\s*needs you$/ }).waitFor();
+    for (const helper of ["helper-1", "helper-2", "helper-3"])
+      await page.getByRole("link", { name: new RegExp(`^Spawn: main → ${helper}`) }).waitFor();
 
     await hints.getByRole("link", { name: "See what the model saw" }).click();
     await page.getByText("The request for this answer").first().waitFor();

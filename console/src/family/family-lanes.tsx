@@ -1,14 +1,17 @@
+import { useMemo } from "react";
 import { Link } from "wouter";
 import { errorText } from "../connect/gateway.tsx";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath } from "../paths.ts";
+import type { Family } from "./family-data.ts";
 import { useFamily, useNeedsYou } from "./family-data.ts";
 import styles from "./family-lanes.module.css";
 import { LanesView } from "./lanes-view.tsx";
 
 /** The lanes next to a transcript, up to 320 px wide. */
 export default function FamilyLanes({ place }: { readonly place: SessionPlace }) {
-  const { data: family, error } = useFamily(place);
+  const { data, error } = useFamily(place);
+  const family = useMemo(() => (data === undefined ? undefined : withoutOtherWork(data)), [data]);
   const needsYou = useNeedsYou(place);
   return (
     <section className={styles.side} aria-label="Family">
@@ -32,4 +35,12 @@ export default function FamilyLanes({ place }: { readonly place: SessionPlace })
       )}
     </section>
   );
+}
+
+/** Leaves out the partners' work for others, which would take the room of the family's own. Their state is shown. */
+function withoutOtherWork(family: Family): Family {
+  const partners = new Set(family.nodes.filter(({ isPartner }) => isPartner).map(({ key }) => key));
+  const exchanged = new Set(family.edges.map(({ runId }) => runId));
+  const spans = family.spans.filter(({ key, runId }) => !partners.has(key) || exchanged.has(runId));
+  return { ...family, spans };
 }
