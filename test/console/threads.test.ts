@@ -93,7 +93,7 @@ function readThreads(): Record<"light" | "dark", readonly Color[]> {
   ];
   const colors = (at: number) =>
     hues.map((hue, index): Color => {
-      const look = looks[index % 2] ?? [];
+      const look = looks[(index + 1) % 2] ?? [];
       return [Number(look[at]), Number(look[at + 1]), hue];
     });
   return { light: colors(1), dark: colors(3) };
