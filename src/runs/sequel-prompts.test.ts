@@ -48,7 +48,8 @@ describe("announcements to a parent", () => {
     expect(readAnnouncement(text)).toEqual({ label: 'a "b" (label: "c")', reply });
     expect(readAnnouncement(announced({ state: "ok", reply }))).toEqual({ label: "", reply });
     expect(readAnnouncement("no quote")).toBe(null);
-    expect(readAnnouncement("First:\n```\none\n```\nLast:\n```\nREPLY_SKIP\n```")?.reply).toBe("one");
+    for (const last of ["REPLY_SKIP", "one"])
+      expect(readAnnouncement(`First:\n~~~\none\n~~~\nLast:\n~~~\n${last}\n~~~`)?.reply).toBe("one");
     expect(readAnnouncement("First:\n```\none\n```\nLast:\n```\ntwo, which was cut")?.reply).toBe(
       "one\n\ntwo, which was cut",
     );

@@ -44,7 +44,7 @@ const step = 5;
 const threads = new Map<string, number>();
 const idsByPlace = new Map<string, string>();
 const takenByParent = new Map<string, Set<number>>();
-/** The colors of the latest sessions without a parent, latest first. */
+/** The colors of the two latest sessions without a parent, latest first. */
 let recentRoots: readonly number[] = [];
 
 /**
@@ -63,7 +63,7 @@ export function assignThreads(sessions: readonly ThreadOwner[]): void {
     threads.set(sessionId, hash(sessionId) % threadCount);
     if (spawnedBy === undefined) {
       const thread = chooseRoot(hash(sessionId) % threadCount);
-      recentRoots = [thread, ...recentRoots].slice(0, 4);
+      recentRoots = [thread, ...recentRoots].slice(0, 2);
       return void threads.set(sessionId, thread);
     }
     const place = placeId(spawnedBy, session);
@@ -102,12 +102,14 @@ function chooseChild(parent: number, taken: ReadonlySet<number>): number {
   return choices.find((thread) => !taken.has(thread)) ?? choices[taken.size % choices.length] ?? parent;
 }
 
-/** Returns the session's own color, or another one if that is too similar to those before it. */
+/** Returns the session's own color, or another one if that is too similar to those of the two before it. */
 function chooseRoot(own: number): number {
-  const [last = own + step] = recentRoots;
+  const [last = own + step, other = last] = recentRoots;
   const choices = Array.from({ length: threadCount }, (_, index) => (own + step * index) % threadCount);
-  const isClear = (thread: number) => [3, 5, 7, 9].includes((thread - last + 2 * threadCount) % threadCount);
-  return choices.find((thread) => isClear(thread) && !recentRoots.includes(thread)) ?? own;
+  const distance = (one: number, two: number) => (one - two + 2 * threadCount) % threadCount;
+  const clear = choices.filter((thread) => [3, 5, 7, 9].includes(distance(thread, last)));
+  const isFar = (thread: number) => distance(thread, other) >= 4 && distance(thread, other) <= threadCount - 4;
+  return clear.find(isFar) ?? clear[0] ?? own;
 }
 
 /** Returns a session's color, which is one of twelve threads and the same in every view. */
