@@ -108,7 +108,8 @@ function chooseRoot(own: number): number {
   const choices = Array.from({ length: threadCount }, (_, index) => (own + step * index) % threadCount);
   const distance = (one: number, two: number) => (one - two + 2 * threadCount) % threadCount;
   const clear = choices.filter((thread) => [3, 5, 7, 9].includes(distance(thread, last)));
-  const isFar = (thread: number) => distance(thread, other) >= 4 && distance(thread, other) <= threadCount - 4;
+  const isFar = (thread: number) =>
+    distance(thread, other) >= 4 && distance(thread, other) <= threadCount - 4;
   return clear.find(isFar) ?? clear[0] ?? own;
 }
 
