@@ -159,6 +159,8 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     await search("the first", before);
     const page = await open("two");
     const needsYou = page.getByRole("region", { name: "Needs you" });
+    // It appears below the question and moves it, away from the pointer.
+    await composer(page).waitFor();
     await needsYou.getByRole("button", { name: "Approve" }).click();
     await needsYou.getByText(/^Approved just now/).waitFor();
     const first = needsYou.getByRole("article").first();
