@@ -10,8 +10,8 @@ import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 /**
- * A folder with five users. The unnamed user has a session. Ann has sessions, a child and runs. Bob has a run that is
- * waiting for approval. A peer on the channel `desk` has a message in the outbox. Cleo has only a token.
+ * A folder with five users. The unnamed user has a session. Ann has sessions, a child, runs and two tokens. Bob has a
+ * run that is waiting for approval. A peer on the channel `desk` has a message in the outbox. Cleo has only a token.
  */
 
 const secret = "a secret of sixteen bytes and more";
@@ -66,6 +66,7 @@ beforeAll(async () => {
   await vi.waitFor(isAsked, { timeout: 150_000 });
   await ended(await sendInbound("repeat hi"), peer);
   await gateway.token({ scopes: ["read"], userId: "cleo" });
+  for (const label of ["token", "phone"]) await gateway.token({ scopes: ["read"], userId: "ann", label });
   const family = "agent:other:session:family";
   for (const userId of ["ann", "bob"]) await call("sessions.create", { key: family, userId });
   const spawn = { name: "sessions_spawn", arguments: { task: "Say hello", background: false } };
@@ -114,7 +115,7 @@ describe("admin methods", () => {
     const row = { ...spent, accessTokens: 0, openRuns: 0, runs: 0 };
     expect(users).toEqual([
       { ...row, sessions: 1, totalTokens: 0 },
-      { ...row, userId: "ann", sessions: 4, runs: 2 },
+      { ...row, userId: "ann", sessions: 4, runs: 2, accessTokens: 2 },
       { ...row, userId: "bob", sessions: 2, runs: 1, openRuns: 1 },
       { userId: "cleo", sessions: 0, runs: 0, openRuns: 0, totalTokens: 0, accessTokens: 1, bytes: 0 },
       { ...row, userId: peer, sessions: 1, runs: 1 },
