@@ -44,10 +44,9 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const hints = page.getByRole("navigation", { name: "Start here" });
     const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
     await page.getByText("summarize what is ready for spring").first().waitFor();
-    await lanes.first().waitFor();
+    await lanes.filter({ hasText: /^support\s*needs you$/ }).waitFor();
     const before = await lanes.count();
     expect(before).toBeGreaterThanOrEqual(4);
-    await lanes.filter({ hasText: /^support\s*needs you$/ }).waitFor();
     for (const helper of ["helper-1", "helper-2", "helper-3"])
       await page.getByRole("link", { name: new RegExp(`^Spawn: main → ${helper}`) }).waitFor();
 
@@ -66,12 +65,11 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.goBack();
 
     const message = page.getByLabel("Message", { exact: true });
-    await message.waitFor();
-    expect(await message.inputValue()).toMatch(/^spawn three helpers to /);
+    await expect.poll(() => message.inputValue()).toMatch(/^spawn three helpers to /);
     await message.press("Enter");
     await expect.poll(() => lanes.count(), { timeout: 60_000 }).toBe(before + 3);
     await page.getByText("compare two menus for dinner").first().waitFor();
-    expect(await message.inputValue()).toBe("");
+    await expect.poll(() => message.inputValue()).toBe("");
     await page.getByText("helper-3 (2)", { exact: true }).waitFor();
     await page.reload();
     await message.waitFor();

@@ -363,7 +363,7 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await page.getByRole("button", { name: "Copied" }).waitFor();
     await composer(page).focus();
     await page.keyboard.press("ControlOrMeta+v");
-    expect(await composer(page).inputValue()).toBe("{}");
+    await expect.poll(() => composer(page).inputValue()).toBe("{}");
   });
 });
 
@@ -418,15 +418,15 @@ describe.skipIf(browser === null)("the composer of the console", () => {
     await page.getByRole("link", { name: "Usage" }).click();
     await page.getByText("Unpriced").first().waitFor();
     await page.goBack();
-    expect(await composer(page).inputValue()).toBe("look at this");
+    await expect.poll(() => composer(page).inputValue()).toBe("look at this");
     const before = model.count;
     await composer(page).press("Enter");
     const request = await model.request(before);
     expect(request.lastUserText).toContain("a long line\na long line");
     request.finish("Seen.");
     await rowWith(page, "Seen.").last().waitFor();
-    expect(await composer(page).inputValue()).toBe("");
-    expect(await attachments(page).count()).toBe(0);
+    await expect.poll(() => composer(page).inputValue()).toBe("");
+    await expect.poll(() => attachments(page).count()).toBe(0);
     await page.getByText(/Attachment 1: webp/).click();
     await expect
       .poll(() =>

@@ -200,11 +200,21 @@ describe.skipIf(browser === null)("a session in the console", () => {
       .toContain("Once upon a time");
     const page = await open();
     await page.getByText("Once upon a time").first().waitFor();
+    const watching = await transcript(page).evaluateHandle((list) => {
+      const counts = new Set<number>();
+      new MutationObserver(() => {
+        const rows = [...list.querySelectorAll("article")];
+        counts.add(rows.filter((row) => row.textContent.includes("Once upon a time")).length);
+      }).observe(list, { childList: true, subtree: true, characterData: true });
+      return counts;
+    });
     request.finish("there was a loom.");
     await page.getByText("Once upon a time there was a loom.").first().waitFor();
     await ended(runId);
     await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
-    expect(await shownEntries(page)).toEqual(await storedIds());
+    await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
+    // Never missing and never twice.
+    expect(await watching.evaluate((counts) => [...counts])).toEqual([1]);
   });
 
   test("reads an answer again when a piece of it was lost", async () => {

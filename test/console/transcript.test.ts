@@ -63,6 +63,11 @@ describe("the entries of a transcript", () => {
     expect([ids(state), state.stale]).toEqual(["e1 e2 e3", "end"]);
   });
 
+  test("an entry continues the bookkeeping entries after the leaf", () => {
+    const state = apply(ready(chain(1, 3), { leafId: "e2" }), appended(entry("e4", "e3"), 11));
+    expect([ids(state), state.leafId, state.stale]).toEqual(["e1 e2 e3 e4", "e4", null]);
+  });
+
   test("a page that has an entry, and its event that arrives later, show it once", () => {
     const read = withReading(ready(chain(1, 2)), reading({ seq: 9 }), page(chain(1, 3)), withLastPage);
     expect(ids(apply(read, appended(chain(3, 3)[0] as Entry, 11)))).toBe("e1 e2 e3");

@@ -119,7 +119,8 @@ function withEntry(state: TranscriptState, entry: TranscriptEntry): TranscriptSt
   if (entries.some(({ id }) => id === entry.id)) return state;
   if (branchLeafId !== null) return entry.parentId === branchLeafId ? markStale(state, "end") : state;
   if (hasLater) return { ...state, hasMissed: true };
-  if (entry.parentId !== leafId) return markStale(state, "end");
+  // Bookkeeping entries can follow the leaf. The next entry continues them.
+  if (entry.parentId !== leafId && entry.parentId !== entries.at(-1)?.id) return markStale(state, "end");
   return { ...state, entries: [...entries, entry], leafId: entry.id };
 }
 
