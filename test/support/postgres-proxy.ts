@@ -6,7 +6,10 @@ import { connect, createServer } from "node:net";
 export interface PostgresProxy {
   /** The server's address, through the proxy. */
   readonly url: string;
-  /** The number of times the store has sent something. A small request is sent at once. */
+  /**
+   * The number of times the store has sent something, other than notifications to other processes. A small request is
+   * sent at once.
+   */
   sent(): number;
   /** Closes the connection instead of passing on the reply to the next request that contains this text. */
   dropReplyTo(text: string): void;
@@ -22,6 +25,7 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
   let wanted: string | null = null;
   const proxy = createServer((client) => {
     const server = connect(Number(address.port), address.hostname);
+    let isListening = false;
     let isDropping = false;
     for (const socket of [client, server]) {
       sockets.add(socket);
@@ -33,7 +37,8 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
       });
     }
     client.on("data", (chunk) => {
-      sent += 1;
+      isListening ||= chunk.includes("LISTEN skein");
+      if (!isListening) sent += 1;
       if (wanted !== null && chunk.includes(wanted)) {
         wanted = null;
         isDropping = true;
