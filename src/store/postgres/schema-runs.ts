@@ -1,3 +1,5 @@
+import { rowSecurity } from "./schema-tables.ts";
+
 /**
  * The run tables. They have the same columns as in `work.db`, so that both run the same scripts. Tables that have no
  * user there have a `tenant`, which is filled in from the transaction's setting and exists only for row-level security.
@@ -214,16 +216,12 @@ const namedByTenant = [
 export const runTables: readonly string[] = [...namedByUser, ...namedByTenant];
 
 /** The setting starts with a letter, because an empty setting means that no user is set. */
-function rowSecurity(table: string): string {
+function ownRows(table: string): string {
+  const setting = "current_setting('skein.run_user', true)";
   const column = namedByUser.includes(table) ? '"user"' : "tenant";
-  const isOwn = `'u' || ${column} = current_setting('skein.run_user', true)`;
-  return `
-ALTER TABLE skein.${table} ENABLE ROW LEVEL SECURITY;
-ALTER TABLE skein.${table} FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});
-CREATE POLICY every_row ON skein.${table} TO CURRENT_USER USING (current_setting('skein.run_user', true) = '*');`;
+  return rowSecurity(table, `'u' || ${column} = ${setting}`, `${setting} = '*'`);
 }
 
 export function createRunTables(): string {
-  return [runs, queue, budgets, deliveries, holder, ...runTables.map(rowSecurity)].join("\n");
+  return [runs, queue, budgets, deliveries, holder, ...runTables.map(ownRows)].join("\n");
 }

@@ -137,18 +137,23 @@ CREATE TABLE skein.blobs (
 export const userTables = ["sessions", "entries", "entry_search", "state_values", "blobs"] as const;
 
 /**
- * `FORCE` also applies the policies to the owner. Without a user, the comparison is null and no row is visible. Only the
- * owner can ask for the rows of every user.
+ * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who alone
+ * can ask for the rows of every user.
  */
-function rowSecurity(table: string): string {
-  const isOwn = "user_id = nullif(current_setting('skein.user_id', true), '')";
+export function rowSecurity(table: string, isOwn: string, isForEveryUser: string): string {
   return `
 ALTER TABLE skein.${table} ENABLE ROW LEVEL SECURITY;
 ALTER TABLE skein.${table} FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_rows ON skein.${table} USING (${isOwn}) WITH CHECK (${isOwn});
-CREATE POLICY every_row ON skein.${table} TO CURRENT_USER USING (current_setting('skein.user_id', true) = '${everyUserKey}');`;
+CREATE POLICY every_row ON skein.${table} TO CURRENT_USER USING (${isForEveryUser});`;
+}
+
+/** Without a user, the comparison is null and no row is visible. */
+function ownRows(table: string): string {
+  const setting = "current_setting('skein.user_id', true)";
+  return rowSecurity(table, `user_id = nullif(${setting}, '')`, `${setting} = '${everyUserKey}'`);
 }
 
 export function createTables(): string {
-  return [sessions, entries, entryPartitions(), others, ...userTables.map(rowSecurity)].join("\n");
+  return [sessions, entries, entryPartitions(), others, ...userTables.map(ownRows)].join("\n");
 }
