@@ -505,6 +505,6 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await ann.getByText("Your text is in the composer.").waitFor();
     expect(await ann.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft\n\ntoo late");
     next.finish("Done.");
-    await transcript(ann).getByText("Done.").waitFor();
+    await transcript(ann).getByText("Done.", { exact: true }).waitFor();
   });
 });

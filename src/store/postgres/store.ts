@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { KeyedMutex } from "../../core/concurrency.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { ChangeFeed } from "../change-feed.ts";
@@ -11,6 +12,7 @@ import { blobTable, postgresBlobs } from "./blobs.ts";
 import type { DatabaseOptions } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { PostgresEngine } from "./ledger-engine.ts";
+import { userKey } from "./lookup-text.ts";
 import { checkDatabase } from "./migrate.ts";
 import { postgresSearch } from "./search.ts";
 import { SessionAccess } from "./session-access.ts";
@@ -54,6 +56,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const wakeUps = new WakeUps(() => worker.openConnection(), newId());
   for (const each of [database, worker]) each.onChange = () => wakeUps.announce();
   const engine = new PostgresEngine(worker, wakeUps);
+  const locating = new KeyedMutex();
   const store = withScopeChecks({
     sessions,
     search: postgresSearch(database),
@@ -80,7 +83,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
         attendance.attendant = attendant;
       },
       find: findRef,
-      locate: (userId, key) => engine.read(() => findRef(userId, { key })),
+      // Messages that a process sends to a session one after the other are accepted in that order.
+      locate: (userId, key) =>
+        locating.run(`${userKey(userId)}\n${key}`, () => engine.read(() => findRef(userId, { key }))),
       create: async (scope, init, act) => {
         checkScope(scope);
         return sessions.create(scope, init, act);
