@@ -57,32 +57,57 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     }
   });
 
-  test("keeps the focus when the composer appears after it", async () => {
+  test("never moves while the rest of its page arrives", async () => {
     const before = model.count;
-    const message = { sessionKey: keyOf("late"), message: "search", idempotencyKey: "late composer" };
-    const { runId } = await gateway.call("chat.send", message);
-    (await model.request(before)).callTool("session_search", { query: "rooms" });
-    const page = await browser.open(gateway, "/search");
-    // The approvals of the frame arrive before the transcript.
-    const arrives = Promise.withResolvers<void>();
-    await page.routeWebSocket(/./, (socket) => {
-      const server = socket.connectToServer();
-      socket.onMessage(async (text) => {
-        if (String(text).includes("sessions.entries")) await arrives.promise;
-        server.send(text);
+    const sessionKey = "agent:main:main";
+    const send = (text: string) =>
+      gateway.call("chat.send", { sessionKey, message: text, idempotencyKey: `still ${text}` });
+    const { runId: greeting } = await send("hello");
+    (await model.request(before)).finish("Hello.");
+    await gateway.call("agent.wait", { runId: greeting, timeoutMs: 150_000 });
+    const { runId } = await send("search");
+    (await model.request(before + 1)).callTool("session_search", { query: "rooms" });
+    for (const width of [1280, 360]) {
+      const page = await browser.open(gateway, "/search", {
+        width,
+        height: 740,
+        hasTouch: width === 360,
       });
-    });
-    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("late"))}`);
-    await page.reload();
-    const approve = questions(page).getByRole("button", { name: "Approve" });
-    await approve.focus();
-    expect(await composer(page).count()).toBe(0);
-    arrives.resolve();
-    await composer(page).waitFor();
-    await page.keyboard.press("Enter");
-    await questions(page).waitFor({ state: "detached" });
-    const { approvals } = await gateway.call("approvals.list", { open: false, runId });
-    expect(approvals.map(({ answer }) => answer)).toEqual(["approved"]);
+      const [transcripts, hints] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      await page.routeWebSocket(/./, (socket) => {
+        const server = socket.connectToServer();
+        socket.onMessage(async (text) => {
+          if (/"sessions\.entries"/.test(String(text))) await transcripts.promise;
+          if (/"(chat\.history|sessions\.tree)"/.test(String(text))) await hints.promise;
+          server.send(text);
+        });
+      });
+      await page.addInitScript(() => {
+        const tops = new Set<number>();
+        const look = () => {
+          const approve = document.querySelector("#content article[data-open] button");
+          if (approve !== null) tops.add(approve.getBoundingClientRect().top);
+          requestAnimationFrame(look);
+        };
+        look();
+        Object.assign(globalThis, { tops });
+      });
+      await page.goto(`${gateway.url}/#/`);
+      await page.reload();
+      await page.getByRole("link", { name: /^Sessions\s*1\s*needs you$/ }).waitFor();
+      // In this time, a question without its composer would be painted.
+      await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => setTimeout(painted))));
+      transcripts.resolve();
+      const approve = questions(page).getByRole("button", { name: "Approve" });
+      await Promise.all([approve.waitFor(), composer(page).waitFor()]);
+      hints.resolve();
+      await page.getByRole("link", { name: "See what the model saw" }).waitFor();
+      await send(`also at ${width} pixels`);
+      await page.getByText(`also at ${width} pixels`).waitFor();
+      const { y } = (await approve.boundingBox()) ?? {};
+      expect(await page.evaluate("[...tops]")).toEqual([y]);
+    }
+    await gateway.call("runs.abort", { runId });
   });
 
   test("shows the first of very many arguments and the number of the others, and can be answered", async () => {
@@ -159,8 +184,6 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     await search("the first", before);
     const page = await open("two");
     const needsYou = page.getByRole("region", { name: "Needs you" });
-    // It appears below the question and moves it, away from the pointer.
-    await composer(page).waitFor();
     await needsYou.getByRole("button", { name: "Approve" }).click();
     await needsYou.getByText(/^Approved just now/).waitFor();
     const first = needsYou.getByRole("article").first();

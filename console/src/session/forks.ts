@@ -21,18 +21,20 @@ export interface Fork {
 /** A session's entries that have siblings, keyed by ID. */
 export type Forks = ReadonlyMap<string, Fork>;
 
-const ForksContext = createContext<Forks>(new Map());
+export const noForks: Forks = new Map();
+const ForksContext = createContext<Forks | null>(null);
 export const ForksProvider = ForksContext.Provider;
 
-/** The forks of the displayed session. */
-export function useShownForks(): Forks {
+/** The forks of the displayed session, or `null` until they were read. */
+export function useShownForks(): Forks | null {
   return useContext(ForksContext);
 }
 
-/** Reads a session's forks and keeps them up to date. */
-export function useForks(place: SessionPlace): Forks {
-  const { entries, leafId } = useTree(place);
-  return useMemo(() => findForks(entries, leafId), [entries, leafId]);
+/** Reads a session's forks and keeps them up to date. Returns `null` until the first read has ended. */
+export function useForks(place: SessionPlace): Forks | null {
+  const { status, entries, leafId } = useTree(place);
+  const isLoading = status === "loading";
+  return useMemo(() => (isLoading ? null : findForks(entries, leafId)), [isLoading, entries, leafId]);
 }
 
 function findForks(entries: readonly TreeEntry[], leafId: string | null): Forks {

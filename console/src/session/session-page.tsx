@@ -17,7 +17,7 @@ import { requestTokens, shortCount } from "../ui/time.ts";
 import { Composer, useLanding } from "./composer.tsx";
 import { FailedRun } from "./failed-run.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
-import { ForksProvider, useForks } from "./forks.ts";
+import { ForksProvider, noForks, useForks } from "./forks.ts";
 import { AnswerAnnouncer } from "./live-row.tsx";
 import { PendingInputs } from "./pending-inputs.tsx";
 import { SessionApprovals } from "./session-approvals.tsx";
@@ -115,7 +115,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
               <ReadError state={state} onRetry={reader.retry} />
             )}
             <div className={styles.columns}>
-              <ThreadRail items={settled} forks={forks} onTravel={travel} />
+              <ThreadRail items={settled} forks={forks ?? noForks} onTravel={travel} />
               {items.length > 0 ? (
                 <TranscriptView
                   items={items}
@@ -128,7 +128,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                   target={target}
                   highlight={find.words}
                   matches={find.matches}
-                  forks={forks}
+                  forks={forks ?? noForks}
                 />
               ) : state.status === "loading" || isEmptyPage ? (
                 <Notice text="Loading…" isBusy />
@@ -156,7 +156,6 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                 <MovedLeaf place={session} leafId={state.leafId} />
               </>
             )}
-            <SessionApprovals />
             {state.status === "ready" && <PendingInputs pending={state.pending} initialText={prefill} />}
             {hints}
             {state.live.length > 0 && state.hasLater && state.branchLeafId === null && (
@@ -167,6 +166,8 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                 </button>
               </p>
             )}
+            {/* Nothing may appear below an approval later, because that would move its buttons. */}
+            {state.status !== "loading" && state.status !== "failed" && <SessionApprovals />}
             <Foot
               state={state}
               isNew={isNew}

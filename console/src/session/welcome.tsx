@@ -48,13 +48,15 @@ export function useWelcome(place: SessionPlace): Welcome {
 /** Three questions that no other console answers, each one click away. */
 function Hints({ place }: { readonly place: SessionPlace }) {
   const { client } = useGateway();
-  const { rows } = useDesk();
+  const { status, rows } = useDesk();
   const owner = ownerOf(client, place);
   const forks = useShownForks();
   const mayExplain = useMay("access.explain");
   const history = useCall("chat.history", { sessionKey: place.key, limit: 20, ...userParam(place) });
   const answer = history.data?.messages.findLast(({ role }) => role === "assistant");
-  const steps = [...forks.values()];
+  // A link that arrives after the others would move them.
+  const isLoading = status === "loading" || history.isPending || forks === null;
+  const steps = [...(forks?.values() ?? [])];
   const second = steps.find(({ position, next }) => position === 1 && next?.branch !== undefined)?.next;
   // The session may have gone on with the second one.
   const first = steps.find(
@@ -64,6 +66,7 @@ function Hints({ place }: { readonly place: SessionPlace }) {
   const other = rows.find(
     (row) => ownerOf(client, row) === owner && /^agent:[^:]+:main$/.test(row.key) && row.key !== place.key,
   );
+  if (isLoading) return null;
   return (
     <nav className={styles.hints} aria-label="Start here">
       {answer !== undefined && (
