@@ -135,6 +135,9 @@ export function TranscriptView({
     else if (isAtEnd.current && top < last.current.top && last.current.end - top > 0.9) {
       isAtEnd.current = false;
       list.cancelScroll();
+      // After its own scrolling, the virtualizer takes the next event for the report of that if the place differs by only
+      // a pixel. It believes a second event.
+      scroller.current.dispatchEvent(new Event("scroll"));
     }
     notePosition();
   };
