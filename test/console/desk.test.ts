@@ -34,8 +34,8 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     });
     for (const page of pages) {
       const line = table(page).locator("li", { hasText: "session_search" });
-      await line.waitFor();
-      expect(await line.getByRole("group", { name: "Path from the root" }).getByRole("link").count()).toBe(3);
+      const path = line.getByRole("group", { name: "Path from the root" }).getByRole("link");
+      await expect.poll(() => path.count()).toBe(3);
     }
     const [first, second] = pages as [Page, Page];
     // According to this page's clock, the approval has expired, although the gateway has not reported it yet.
@@ -220,16 +220,16 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await fold.focus();
     await page.keyboard.press("Enter");
     await nested.first().waitFor();
-    expect(await fold.evaluate((button) => document.activeElement === button)).toBe(true);
+    await expect.poll(() => fold.evaluate((button) => document.activeElement === button)).toBe(true);
     await page.getByRole("link", { name: "Usage" }).click();
     await page.getByText("Unpriced").first().waitFor();
-    expect(await nested.count()).toBe(1);
+    await expect.poll(() => nested.count()).toBe(1);
     // The session that the page shows stays visible.
     await nested.first().click();
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     await fold.click();
-    expect(await fold.getAttribute("aria-expanded")).toBe("false");
-    expect(await nested.getAttribute("aria-current")).toBe("page");
+    await expect.poll(() => fold.getAttribute("aria-expanded")).toBe("false");
+    await expect.poll(() => nested.getAttribute("aria-current")).toBe("page");
     await page.getByRole("link", { name: "Usage" }).click();
     await expect.poll(() => nested.count()).toBe(0);
   });
@@ -239,8 +239,9 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     const page = await browser.open(gateway, "/sessions?q=note");
     await expect.poll(async () => (await names(page)).length).toBeGreaterThan(10);
     const row = table(page).locator("[data-roving]").nth(3);
-    const name = await row.innerText();
+    // From here on, the rows stay where they are.
     await row.hover();
+    const name = await row.innerText();
     const box = await row.boundingBox();
     const { runId } = await gateway.call("chat.send", {
       sessionKey: "agent:support:note-9",

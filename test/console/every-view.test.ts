@@ -145,7 +145,7 @@ describe.skipIf(browser === null)("the view", () => {
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(`${gateway.url}/#${route}`);
       await loaded();
-      expect(await page.title()).toMatch(/ · Skein$/);
+      await expect.poll(() => page.title()).toMatch(/ · Skein$/);
       expect(await violations(page)).toEqual([]);
       await page.emulateMedia({ colorScheme: "dark" });
       expect(await violations(page, ["color-contrast"])).toEqual([]);
@@ -249,8 +249,7 @@ describe.skipIf(browser === null)("on a touch screen", () => {
     await page.getByRole("link", { name: "Runs" }).tap();
     await openPalette();
     const close = palette.getByRole("button", { name: "Close" });
-    const box = await close.boundingBox();
-    expect([box?.width, box?.height]).toEqual([44, 44]);
+    await expect.poll(() => close.boundingBox()).toMatchObject({ width: 44, height: 44 });
     await close.tap();
     await palette.waitFor({ state: "detached" });
     await openPalette();
@@ -265,8 +264,8 @@ describe.skipIf(browser === null)("on a touch screen", () => {
       hasTouch: true,
     });
     for (const name of ["Approve", "Deny…"]) {
-      const box = await page.getByRole("main").getByRole("button", { name }).first().boundingBox();
-      expect(box?.height).toBeGreaterThanOrEqual(44);
+      const button = page.getByRole("main").getByRole("button", { name }).first();
+      await expect.poll(async () => (await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
     }
     await page.goto(`${gateway.url}/#${sessionRoute(main, "family")}`);
     const marks = page.locator("svg [data-mark]");

@@ -39,6 +39,39 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.getByRole("main").getByText("allowed").first().waitFor();
   });
 
+  test("shows its three links at once, so that none of them moves", async () => {
+    const page = await browser.open(gateway, "/search");
+    const isHeld = Promise.withResolvers<void>();
+    const arrives = Promise.withResolvers<void>();
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage(async (text) => {
+        if (String(text).includes('"sessions.tree"')) {
+          isHeld.resolve();
+          await arrives.promise;
+        }
+        server.send(text);
+      });
+    });
+    await page.addInitScript(() => {
+      const counts = new Set<number>();
+      const look = () => {
+        counts.add(document.querySelectorAll("nav[aria-label='Start here'] a").length);
+        requestAnimationFrame(look);
+      };
+      look();
+      Object.assign(globalThis, { counts });
+    });
+    await page.goto(`${gateway.url}/#/`);
+    await page.reload();
+    await isHeld.promise;
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    await page.getByRole("list", { name: "Sessions of the family" }).getByText("support").waitFor();
+    arrives.resolve();
+    await page.getByRole("link", { name: "Open the second branch" }).waitFor();
+    expect(await page.evaluate("[...counts].sort()")).toEqual([0, 3]);
+  });
+
   test("shows main with its family, three ways on, and a message that spawns helpers", async () => {
     const page = await browser.open(gateway, "/");
     const hints = page.getByRole("navigation", { name: "Start here" });
@@ -59,9 +92,9 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.goBack();
     await hints.getByRole("link", { name: "Why may support read main?" }).click();
     await page.getByRole("main").getByText("allowed").first().waitFor();
-    expect(await page.locator("details[open] > summary").allInnerTexts()).toEqual([
-      expect.stringMatching(/^read\s*allowed/),
-    ]);
+    await expect
+      .poll(() => page.locator("details[open] > summary").allInnerTexts())
+      .toEqual([expect.stringMatching(/^read\s*allowed/)]);
     await page.goBack();
 
     const message = page.getByLabel("Message", { exact: true });
@@ -89,23 +122,22 @@ describe.skipIf(browser === null)("the first page of the console", () => {
       const marked = (await current.allInnerTexts()).map((text) => text.split("\n")[0]);
       return [page.url().split("#")[1], message, marked];
     };
-    const [, first] = await look();
-    expect(first).toMatch(/^spawn three helpers to /);
-    expect(await look()).toEqual(["/", first, ["Home", "main"]]);
+    const first = expect.stringMatching(/^spawn three helpers to /);
+    await expect.poll(look).toEqual(["/", first, ["Home", "main"]]);
     const main = page
       .getByRole("complementary")
       .first()
       .getByRole("list")
       .getByRole("link", { name: /^main/ });
     await main.click();
-    expect(await look()).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
+    await expect.poll(look).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
     await page.reload();
-    expect(await look()).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
+    await expect.poll(look).toEqual([sessionRoute("agent:main:main"), first, ["Home", "main"]]);
     await page.goto(`${gateway.url}/#${sessionRoute("agent:support:main")}`);
     await page.getByRole("heading", { name: "Session support", exact: true }).waitFor();
     await page.getByLabel("Message", { exact: true }).waitFor();
-    expect(await current.count()).toBe(1);
-    expect(await lanes.count()).toBe(0);
+    await expect.poll(() => current.count()).toBe(1);
+    await expect.poll(() => lanes.count()).toBe(0);
   });
 
   test("does not bring a first message back that was deleted", async () => {

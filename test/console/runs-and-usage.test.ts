@@ -122,7 +122,7 @@ describe.skipIf(browser === null)("runs in the console", () => {
     const { error } = (await gateway.call("runs.get", { runId })).run;
     const page = await open(sessionRoute(sessionKey));
     const failure = page.getByText("The last run failed:");
-    expect(await failure.innerText()).toContain("The rehearsal model was asked to fail.");
+    await expect.poll(() => failure.innerText()).toContain("The rehearsal model was asked to fail.");
     expect(await failure.innerText()).not.toContain("Send a message");
     expect(error?.message).toContain("Send a message");
     const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
@@ -162,12 +162,9 @@ describe.skipIf(browser === null)("runs in the console", () => {
     const page = await open("/runs?show=failed&lane=cron");
     await page.getByText("No run has failed in the lane “Schedules”.").waitFor();
     const lanes = page.getByRole("list", { name: "Lanes" }).getByRole("link");
-    expect((await lanes.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual([
-      "Messages",
-      "Sub-agents",
-      "Schedules",
-      "Exchanges",
-    ]);
+    await expect
+      .poll(async () => (await lanes.allInnerTexts()).map((text) => text.split("\n")[0]))
+      .toEqual(["Messages", "Sub-agents", "Schedules", "Exchanges"]);
     await page.goto(`${gateway.url}/#/runs?show=open&lane=cron`);
     await page.getByText("Nothing is running or waiting in the lane “Schedules”.").waitFor();
   });
@@ -231,9 +228,8 @@ describe.skipIf(browser === null)("usage in the console", () => {
 
   test("has bars and rows that sum to the total, tokens without a price apart, and opens the sessions", async () => {
     const page = await open("/usage?by=user&days=bogus");
-    await page.getByRole("table").waitFor();
     const { total } = await gateway.call("sessions.usage", { allUsers: true });
-    expect(await tokens(page)).toBe(total.totalTokens);
+    await expect.poll(() => tokens(page)).toBe(total.totalTokens);
     const bars = page.getByRole("list", { name: "Tokens by day" }).getByRole("link");
     const labels = await bars.evaluateAll((links) =>
       links.map((link) => link.getAttribute("aria-label") ?? ""),

@@ -50,12 +50,13 @@ describe.skipIf(browser === null)("an address that cannot be read", () => {
     const page = await browser.open(gateway, sessionRoute(key, "", { user: "bob" }), {
       token,
     });
-    await page.getByRole("link", { name: "All sessions" }).waitFor();
-    expect(await page.getByRole("alert").allInnerTexts()).toEqual([
-      expect.stringMatching(
-        /^This token belongs to another user. To open this address, sign in as its user.\s+All sessions$/,
-      ),
-    ]);
+    await expect
+      .poll(() => page.getByRole("alert").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(
+          /^This token belongs to another user. To open this address, sign in as its user.\s+All sessions$/,
+        ),
+      ]);
     expect(await composer(page).count()).toBe(0);
 
     const other = await open(key, { entry: "nowhere" });
@@ -163,13 +164,14 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
     expect(await composer(page).count()).toBe(0);
 
     const missing = await open("agent:main:never");
-    await missing.getByRole("link", { name: "All sessions" }).waitFor();
+    await expect
+      .poll(() => missing.getByRole("alert").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(
+          /^Session not found: "agent:main:never". It may have been deleted, or it may belong to another user.\s+All sessions$/,
+        ),
+      ]);
     expect(await composer(missing).count()).toBe(0);
-    expect(await missing.getByRole("alert").allInnerTexts()).toEqual([
-      expect.stringMatching(
-        /^Session not found: "agent:main:never". It may have been deleted, or it may belong to another user.\s+All sessions$/,
-      ),
-    ]);
     await missing.goto(`${gateway.url}/#/s/%`);
     await missing.reload();
     await missing.getByRole("link", { name: "All sessions" }).waitFor();

@@ -96,9 +96,13 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByRole("button", { name: "Stay signed in as ann" }).click();
     await page.getByText(/^Signed in as ann/).waitFor();
     expect(await storedTokens()).toEqual(["", ann?.token]);
-    const { tokens } = await gateway.call("tokens.list", {});
-    const unused = tokens.filter(({ createdBy }) => createdBy === bob?.tokenId);
-    expect(unused.map(({ revokedAt }) => typeof revokedAt)).toEqual(["number"]);
+    const unused = async () => {
+      const { tokens } = await gateway.call("tokens.list", {});
+      return tokens.filter(({ createdBy }) => createdBy === bob?.tokenId);
+    };
+    await expect
+      .poll(async () => (await unused()).map(({ revokedAt }) => typeof revokedAt))
+      .toEqual(["number"]);
 
     await page.getByLabel("Message", { exact: true }).fill("a draft");
     await page.goto(await newLink(bob?.token));

@@ -102,7 +102,7 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     await other.fill("openai/gpt-4.1");
     await other.press("Enter");
     await page.getByRole("definition").filter({ hasText: "openai/gpt-4.1" }).waitFor();
-    expect(await menu.inputValue()).toBe("openai/gpt-4.1");
+    await expect.poll(() => menu.inputValue()).toBe("openai/gpt-4.1");
     await other.fill("gpt");
     await other.press("Enter");
     await page.getByRole("alert").getByText("gpt").waitFor();
@@ -221,8 +221,8 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
   test("show in a family what a partner waits for, although its other work is its own", async () => {
     const page = await open(sessionRoute(main, "family"));
     const waiting = page.locator("a[data-tone=needs-you]");
-    expect(await waiting.getAttribute("aria-label")).toMatch(/^support: needs you/);
-    expect(await page.getByRole("link", { name: /^support: / }).count()).toBe(2);
+    await expect.poll(() => waiting.getAttribute("aria-label")).toMatch(/^support: needs you/);
+    await expect.poll(() => page.getByRole("link", { name: /^support: / }).count()).toBe(2);
   });
 
   test("say why a run waits, with a link to the approval, which can be denied with a note", async () => {
@@ -239,6 +239,7 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
     await page.getByRole("link", { name: /Review approval/ }).click();
     await page.getByText("sessions_send").first().waitFor();
     await page.keyboard.press("d");
+    await page.locator("[aria-label='Reason, for the model (optional)']:focus").waitFor();
     await page.keyboard.type("not today");
     await page.keyboard.press("Enter");
     await expect
@@ -254,7 +255,7 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
     const leafId = async () => (await gateway.call("sessions.get", { key: main })).leafId;
     const before = await leafId();
     const page = await open("/search");
-    await page.getByRole("searchbox").waitFor();
+    await page.locator("[type=search]:focus").waitFor();
     // Enter is pressed directly after the last letter, before the results for these words have arrived.
     await page.keyboard.type(words);
     await page.keyboard.press("Enter");
@@ -321,8 +322,8 @@ describe.skipIf(browser === null)("access in the console", () => {
     const rules = page.getByRole("complementary", { name: "Rules" });
     const isShown = async () => {
       await rules.getByText("allowed").first().waitFor();
-      expect(await rules.getByRole("listitem").count()).toBeGreaterThan(0);
-      expect(await cell.getAttribute("aria-pressed")).toBe("true");
+      await rules.getByRole("listitem").first().waitFor();
+      await expect.poll(() => cell.getAttribute("aria-pressed")).toBe("true");
     };
     await isShown();
     await page.reload();
@@ -361,7 +362,7 @@ describe.skipIf(browser === null)("the access matrix", () => {
     await expect.poll(() => fold.getAttribute("aria-expanded")).toBe("false");
     const cell = page.getByRole("button", { name: new RegExp(`^${helper} may .* main$`) });
     await expect.poll(() => cell.getAttribute("aria-pressed")).toBe("true");
-    expect(await columns.count()).toBe(folded.length + 1);
+    await expect.poll(() => columns.count()).toBe(folded.length + 1);
   });
 });
 
@@ -387,17 +388,18 @@ describe.skipIf(browser === null)("the family in the console", () => {
     await page.getByRole("tab", { name: "Graph" }).click();
     const boxes = page.locator(".react-flow__node").getByRole("link", { includeHidden: true });
     await expect.poll(() => boxes.count()).toBe(nodes.length);
-    expect((await boxes.evaluateAll(colors)).sort()).toEqual(threads.toSorted());
+    await expect.poll(async () => (await boxes.evaluateAll(colors)).sort()).toEqual(threads.toSorted());
 
     await page.getByRole("tab", { name: "Table" }).click();
     const rows = (name: string) => page.getByRole("region", { name, exact: true }).getByRole("row");
     await expect.poll(() => rows("Sessions").count()).toBe(nodes.length + 1);
-    const hidden = page
-      .locator("table")
-      .evaluateAll((tables) =>
-        tables.map(({ parentElement: box }) => (box?.scrollWidth ?? 0) - (box?.clientWidth ?? 0)),
-      );
-    expect(await hidden).toEqual([0, 0, 0]);
+    const hidden = () =>
+      page
+        .locator("table")
+        .evaluateAll((tables) =>
+          tables.map(({ parentElement: box }) => (box?.scrollWidth ?? 0) - (box?.clientWidth ?? 0)),
+        );
+    await expect.poll(hidden).toEqual([0, 0, 0]);
     const cells = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:first-child");
     expect(await cells.allInnerTexts()).toEqual(["main", "helper-1", "helper-2", "helper-3", "support"]);
     const tasks = page.getByRole("region", { name: "Sessions", exact: true }).locator("td:nth-child(2)");
@@ -406,9 +408,9 @@ describe.skipIf(browser === null)("the family in the console", () => {
     await page.getByRole("button", { name: "3 finished sub-agents" }).click();
     for (const [index, name] of names.entries()) {
       const row = page.locator("a[data-part]").filter({ has: page.getByText(name, { exact: true }) });
-      expect(await row.getAttribute("data-thread")).toBe(threads[index]);
+      await expect.poll(() => row.getAttribute("data-thread")).toBe(threads[index]);
     }
-    expect(await rows("Between sessions").count()).toBe(edges.length + 1);
+    await expect.poll(() => rows("Between sessions").count()).toBe(edges.length + 1);
     await rows("Between sessions")
       .filter({ hasText: "three guests arrive" })
       .getByRole("link")
@@ -426,8 +428,7 @@ describe.skipIf(browser === null)("a link to a pair of sessions", () => {
     const query = new URLSearchParams({ from: "agent:support:main", to: main, action: "history" });
     const page = await browser.open(gateway, `/access?${query}`, { height: 480 });
     const cell = page.getByRole("button", { name: /^support may .* main$/ });
-    await cell.waitFor();
-    expect(await cell.getAttribute("aria-pressed")).toBe("true");
+    await expect.poll(() => cell.getAttribute("aria-pressed")).toBe("true");
     await page.goto(`${gateway.url}/#/access?from=agent:main:recent-0&to=agent:main:recent-23`);
     const last = page.locator("button[aria-pressed=true]");
     const isInView = () =>

@@ -105,7 +105,10 @@ export function TranscriptView({
 
   useEffect(() => {
     if (target === null) return;
-    if (target.id === null) return list.scrollToEnd();
+    if (target.id === null) {
+      isAtEnd.current = true;
+      return list.scrollToEnd();
+    }
     const index = items.findIndex(({ id }) => id === target.id);
     if (index < 0) return;
     // Does not rely on the scroll event, because rows that are shorter than estimated could prevent it.
