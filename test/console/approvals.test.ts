@@ -211,6 +211,57 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     await rowWith(page, "Both are done.").waitFor();
   });
 
+  test("stays in front of newer ones with its keys, and is not answered by a press for the one before it", async () => {
+    const ask = async (name: string) => {
+      const before = model.count;
+      const message = { sessionKey: keyOf(name), message: "search", idempotencyKey: name };
+      const { runId } = await gateway.call("chat.send", message);
+      (await model.request(before)).callTool("session_search", { query: name });
+      return runId;
+    };
+    for (const [index, at] of ["/sessions", "/runs?tab=approvals"].entries()) {
+      const [first, second] = [`first-${index}`, `second-${index}`];
+      const runs = [await ask(first)];
+      const page = await browser.open(gateway, at, { width: 360, height: 740, hasTouch: true });
+      await questions(page).getByText(first, { exact: true }).waitFor();
+      runs.push(await ask(second));
+      await questions(page).getByText(second, { exact: true }).waitFor();
+      expect(await questions(page).locator("dd").allInnerTexts()).toEqual([first, second]);
+      await expect.poll(() => questions(page).first().locator("kbd").count()).toBe(2);
+      expect(await questions(page).last().locator("kbd").count()).toBe(0);
+      // The second press of a double tap, and of the key. The page's timers fire in order, however slow the page is.
+      await page.evaluate((newer) => {
+        const rect = document.querySelector("#content [data-act=approve]")?.getBoundingClientRect();
+        const pressed = new Promise<void>((resolve) => {
+          const observer = new MutationObserver(() => {
+            const button = document
+              .elementFromPoint((rect?.left ?? 0) + 5, (rect?.top ?? 0) + 5)
+              ?.closest<HTMLElement>("[data-act=approve]");
+            if (button?.closest("article")?.innerText.includes(newer) !== true) return;
+            observer.disconnect();
+            setTimeout(() => {
+              button.click();
+              document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+              resolve();
+            }, 300);
+          });
+          observer.observe(document.body, { subtree: true, childList: true, attributes: true });
+        });
+        Object.assign(globalThis, { pressed });
+      }, second);
+      await questions(page).first().getByRole("button", { name: "Approve" }).tap();
+      await page.evaluate("pressed");
+      await questions(page).getByRole("button", { name: "Deny…" }).tap();
+      await page.keyboard.press("Enter");
+      await expect.poll(() => questions(page).count()).toBe(0);
+      const answers = runs.map((runId) => gateway.call("approvals.list", { open: false, runId }));
+      expect((await Promise.all(answers)).map(({ approvals: [each] }) => each?.answer)).toEqual([
+        "approved",
+        "denied",
+      ]);
+    }
+  });
+
   test("leaves the end of the transcript in view after its answer, while the agent goes on", async () => {
     const before = model.count;
     const page = await open("long");

@@ -99,6 +99,8 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     const questions = page.getByRole("region", { name: "Needs you" });
     await ask("rooms");
     await questions.getByText("rooms").waitFor();
+    // A question that has just arrived does not react yet.
+    await questions.locator("[data-act=approve]:not([aria-disabled])").waitFor();
     await tabTo(page, "[data-act=approve]");
     await page.keyboard.press("Enter");
     await questions.waitFor({ state: "detached" });
@@ -107,6 +109,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     // The next question is shown immediately.
     await ask("chairs");
     await questions.getByText("chairs").waitFor();
+    await questions.locator("[data-act=deny]:not([aria-disabled])").waitFor();
     await tabTo(page, "[data-act=deny]");
     await page.keyboard.press("Enter");
     await expect.poll(() => focusedLabel(page)).toBe("Reason, for the model (optional)");

@@ -83,12 +83,15 @@ function toLines(
 ): readonly (RowLine | ApprovalLine)[] {
   const asked = Map.groupBy(approvals, (approval) => idOf(placeOf(approval)));
   const waiting = new Set(asked.keys());
+  // The first one to ask comes first. A row can arrive before its approval.
+  const turns = new Map([...asked.keys()].map((id, index) => [id, index]));
+  const turnOf = (row: SessionRow) => turns.get(idOf(row)) ?? turns.size;
   const hosts = isNested ? findHosts(rows, (row) => isFinished(row, waiting)) : new Map<string, string>();
   const parts = Map.groupBy(rows, (row) => partOf(row, waiting));
   const lines = (["needs-you", "working", "done"] as const).flatMap((part) =>
     // Failed sessions come first in their group.
     (parts.get(part) ?? [])
-      .toSorted((a, b) => failed(b) - failed(a))
+      .toSorted((a, b) => turnOf(a) - turnOf(b) || failed(b) - failed(a))
       .flatMap((row): (RowLine | ApprovalLine)[] => {
         const id = idOf(row);
         const open = asked.get(id) ?? [];

@@ -18,6 +18,7 @@ export interface DeskState {
   readonly rows: readonly SessionRow[];
   readonly total: number;
   readonly hasMore: boolean;
+  /** Oldest first, so that a new one does not replace the one that the user is reading. */
   readonly approvals: readonly Approval[];
 }
 
@@ -203,7 +204,8 @@ export class Desk {
 
   async #listApprovals(): Promise<readonly Approval[]> {
     const users = usersParam(this.#client, this.#filter.userId);
-    return (await this.#client.call("approvals.list", { limit: maxApprovals, ...users })).approvals;
+    const { approvals } = await this.#client.call("approvals.list", { limit: maxApprovals, ...users });
+    return approvals.toSorted((a, b) => a.requestedAt - b.requestedAt);
   }
 
   /** A session that is waiting for approval belongs at the top, even if its page has not been loaded yet. */

@@ -1,5 +1,5 @@
 import type { RefObject } from "react";
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import type { Approval } from "../live/desk.ts";
 import { userParam } from "../paths.ts";
@@ -21,6 +21,12 @@ export function ApprovalActions({
   const [note, setNote] = useState<string | null>(null);
   const [isSending, setIsSending] = useState(false);
   const [error, setError] = useState<string | null>(null);
+  const form = useRef<HTMLFormElement>(null);
+  const isSettled = useIsSettled(form);
+  const guard = {
+    disabled: isSending,
+    ...(isSettled ? {} : { "aria-disabled": true, onClick: undefined }),
+  };
 
   const answer = async (isApproved: boolean) => {
     setIsSending(true);
@@ -42,6 +48,7 @@ export function ApprovalActions({
   if (!mayAnswer) return null;
   return (
     <form
+      ref={form}
       className={styles.actions}
       onSubmit={(event) => {
         event.preventDefault();
@@ -56,8 +63,8 @@ export function ApprovalActions({
             className={buttons.button}
             data-look="alarm"
             data-act="approve"
-            disabled={isSending}
             onClick={() => void answer(true)}
+            {...guard}
           >
             Approve {hasKeys && <Kbd keys="a" />}
           </button>
@@ -66,8 +73,8 @@ export function ApprovalActions({
             className={buttons.button}
             data-act="deny"
             data-takes-focus
-            disabled={isSending}
             onClick={() => setNote("")}
+            {...guard}
           >
             Deny… {hasKeys && <Kbd keys="d" />}
           </button>
@@ -95,12 +102,53 @@ export function ApprovalActions({
   );
 }
 
-/** Lets `a` and `d` answer one question in a list by pressing its buttons. */
+/** How long a question must have been in its position before it can be answered. */
+const settleMs = 600;
+
+/**
+ * Whether the buttons have been in their position long enough for the user to notice. Otherwise a press is probably
+ * meant for another question, whose position these buttons have taken. Scrolling does not count.
+ */
+function useIsSettled(buttons: RefObject<HTMLElement | null>): boolean {
+  const [isSettled, setIsSettled] = useState(false);
+  const position = useRef<number | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  // Every change of the list around the question renders the question too.
+  useLayoutEffect(() => {
+    if (buttons.current === null) return;
+    let top = buttons.current.getBoundingClientRect().top;
+    for (let around = buttons.current.parentElement; around !== null; around = around.parentElement)
+      top += around.scrollTop;
+    if (position.current !== null && Math.abs(top - position.current) < 1) return;
+    position.current = top;
+    setIsSettled(false);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setIsSettled(true), settleMs);
+  });
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return isSettled;
+}
+
+/**
+ * Lets `a` and `d` answer one question in a list by pressing its buttons. When it has been answered, the keys do not
+ * apply to the next question at once.
+ */
 export function useAnswerKeys(list: RefObject<HTMLElement | null>, approvalId: string | null): void {
+  const target = useRef(approvalId);
+  const pausedUntil = useRef(0);
+  const find = (id: string, part: string) =>
+    list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(id)}"]${part}`) ?? null;
+  useLayoutEffect(() => {
+    const before = target.current;
+    target.current = approvalId;
+    if (before !== null && before !== approvalId && find(before, "[data-open]") === null)
+      pausedUntil.current = performance.now() + settleMs;
+  }, [approvalId]);
   const press = (act: "approve" | "deny") => {
     if (approvalId === null) return null;
-    const button = `[data-roving="${CSS.escape(approvalId)}"] [data-act=${act}]`;
-    return () => list.current?.querySelector<HTMLElement>(button)?.click();
+    return () => {
+      if (performance.now() >= pausedUntil.current) find(approvalId, ` [data-act=${act}]`)?.click();
+    };
   };
   useKeys({ a: press("approve"), d: press("deny") });
 }

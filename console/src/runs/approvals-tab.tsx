@@ -17,10 +17,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
   const { approvals, status, error } = useDesk();
   const answered = useAnswered();
   const open = useMemo(
-    () =>
-      approvals
-        .toSorted((a, b) => a.requestedAt - b.requestedAt)
-        .map((approval) => ({ id: approval.approvalId, approval })),
+    () => approvals.map((approval) => ({ id: approval.approvalId, approval })),
     [approvals],
   );
   const steady = useSteady(open);

@@ -14,9 +14,9 @@ export function useSessionApprovals(): readonly Approval[] {
   const { key, userId = client.hello.userId } = useSessionPlace();
   return useMemo(
     () =>
-      approvals
-        .filter((approval) => approval.userId === userId && approval.path.some((step) => step.key === key))
-        .toSorted((a, b) => a.requestedAt - b.requestedAt),
+      approvals.filter(
+        (approval) => approval.userId === userId && approval.path.some((step) => step.key === key),
+      ),
     [approvals, key, userId],
   );
 }
