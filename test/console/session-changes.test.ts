@@ -1,16 +1,29 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { openSkein } from "../../src/app.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import type { HeldModel } from "../support/held-model.ts";
 import { sessionRoute } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
-const { browser, startGateway, startModel } = await useConsole();
+const { browser, home, startGateway, startModel } = await useConsole();
 let model: HeldModel;
 let gateway: GatewayProcess;
 let sent = 0;
 
+/** More than one page of entries. */
+const straw = Array.from({ length: 228 }, (_, index) => `straw ${index}`);
+
 beforeAll(async () => {
+  const skein = await openSkein({ dir: `${home.path}/root`, cwd: home.path, quiet: true });
+  const texts = [...straw.slice(0, 2), "a needle in the hay", ...straw.slice(2), "a pin at the end"];
+  await skein
+    .session({ agentId: "main", sessionId: "long" })
+    .append([
+      { role: "user", content: "begin" },
+      ...texts.map((text) => ({ role: "assistant" as const, content: [{ type: "text" as const, text }] })),
+    ]);
+  await skein.close();
   model = await startModel();
   gateway = await startGateway({ config: model.config });
 });
@@ -100,14 +113,7 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
   });
 
   test("a long session is searched in both directions, redacted further up, and left for its end", async () => {
-    const key = "agent:main:long";
-    await say(key, "begin", "Begun.");
-    const inject = (message: string) =>
-      gateway.call("chat.inject", { sessionKey: key, message, idempotencyKey: `${key} ${message}` });
-    const straw = Array.from({ length: 228 }, (_, index) => `straw ${index}`);
-    for (const message of [...straw.splice(0, 2), "a needle in the hay"]) await inject(message);
-    await Promise.all(straw.map(inject));
-    await inject("a pin at the end");
+    const key = "agent:main:session:long";
     const needle = await entryId(key, "a needle in the hay");
     const search = async (page: Page, words: string) => {
       await page.keyboard.press("Control+f");

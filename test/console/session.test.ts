@@ -51,12 +51,15 @@ async function fill(count: number, text: (index: number) => string): Promise<voi
   const { runId, request } = await ask("begin");
   request.finish("Begun.");
   await ended(runId);
+  let last = runId;
   for (let index = 0; index < count; index += 1)
-    await gateway.call("chat.inject", {
+    ({ runId: last } = await gateway.call("chat.inject", {
       sessionKey: key,
       message: text(index),
       idempotencyKey: `${key} note ${index}`,
-    });
+    }));
+  // Until then, the page shows some of the notes as queued messages.
+  await ended(last);
 }
 
 const offline = "Gateway offline. Reconnecting…";
