@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { expect } from "vitest";
 import { launchBrowser, missingBrowser } from "../../scripts/find-browser.ts";
 
@@ -21,10 +21,22 @@ export interface PageOptions {
   readonly staysOpen?: boolean;
 }
 
+/** A browser profile. */
+interface Profile {
+  readonly context: BrowserContext;
+  /** Profiles with the same settings can replace each other. */
+  readonly settings: string;
+  /** Whether a test has changed what applies to all pages of the profile. */
+  isSpent: boolean;
+}
+
 /** A real browser with console pages. */
 export class ConsoleBrowser {
   readonly #browser: Browser;
-  readonly #contexts: BrowserContext[] = [];
+  /** The profiles with the pages of the current test. */
+  readonly #used: Profile[] = [];
+  /** A new profile takes much of the time of a new page, so later tests use these again. */
+  readonly #free: Profile[] = [];
   /** Errors that pages logged, including violations of the content security policy. */
   readonly problems: string[] = [];
 
@@ -40,33 +52,55 @@ export class ConsoleBrowser {
     this.#browser = browser;
   }
 
-  /** Opens the console at a route, in a separate browser profile. */
+  /** Opens the console at a route, in a browser profile without data that no other page uses. */
   async open(gateway: Gateway, route = "/", options: PageOptions = {}): Promise<Page> {
-    const context = await this.#browser.newContext({
+    const address = options.link ?? `${gateway.url}/#${route}`;
+    const profile = await this.#takeProfile({
       viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
       colorScheme: options.isDark === true ? "dark" : "light",
       hasTouch: options.hasTouch ?? false,
       timezoneId: options.timeZone ?? "Europe/Berlin",
       reducedMotion: "reduce",
     });
-    if (options.staysOpen !== true) this.#contexts.push(context);
+    const page = await this.#watch(profile.context);
+    const devtools = await profile.context.newCDPSession(page);
+    const { origin } = new URL(address);
+    await devtools.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
+    await devtools.detach();
+    // A test's clock also applies to later pages of the profile.
+    const { clock } = page;
+    Object.defineProperty(page, "clock", {
+      get: () => {
+        profile.isSpent = true;
+        return clock;
+      },
+    });
+    if (options.staysOpen === true) this.#used.splice(this.#used.indexOf(profile), 1);
     const token = options.token === undefined ? gateway.token : options.token;
     if (token !== null)
-      await context.addInitScript((given) => {
+      await page.addInitScript((given) => {
         sessionStorage.setItem(`skein.token:${location.pathname}`, given);
       }, token);
-    const page = await this.#watch(context);
-    await page.goto(options.link ?? `${gateway.url}/#${route}`);
+    await page.goto(address);
     return page;
+  }
+
+  async #takeProfile(options: BrowserContextOptions): Promise<Profile> {
+    const settings = JSON.stringify(options);
+    const at = this.#free.findIndex((profile) => profile.settings === settings);
+    const [free] = at < 0 ? [] : this.#free.splice(at, 1);
+    const profile = free ?? { context: await this.#browser.newContext(options), settings, isSpent: false };
+    this.#used.push(profile);
+    return profile;
   }
 
   /** Opens one browser profile with a tab for each token. */
   async openTabs(gateway: Gateway, tokens: readonly string[]): Promise<Page[]> {
-    const context = await this.#browser.newContext({ reducedMotion: "reduce" });
-    this.#contexts.push(context);
+    const profile = await this.#takeProfile({ reducedMotion: "reduce" });
+    profile.isSpent = true;
     const pages: Page[] = [];
     for (const token of tokens) {
-      const page = await this.#watch(context);
+      const page = await this.#watch(profile.context);
       // Stored in the same form as by a sign-in link.
       await page.addInitScript((given) => {
         const slot = `skein.token:${location.pathname}`;
@@ -93,7 +127,13 @@ export class ConsoleBrowser {
 
   /** Closes a test's pages and fails if one of them logged an error. */
   async closePages(): Promise<void> {
-    await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
+    await Promise.all(
+      this.#used.splice(0).map(async (profile) => {
+        if (profile.isSpent) return profile.context.close();
+        await Promise.all(profile.context.pages().map((page) => page.close()));
+        this.#free.push(profile);
+      }),
+    );
     expect(this.problems.splice(0)).toEqual([]);
   }
 
