@@ -2,12 +2,6 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { assignThreads, threadOf } from "../../console/src/ui/theme.ts";
 
-/** The number of hues between two threads on the color circle. */
-function distance(a: number, b: number): number {
-  const steps = Math.abs(a - b);
-  return Math.min(steps, 12 - steps);
-}
-
 type Color = readonly [number, number, number];
 
 /** How people without one of the three kinds of cones see a linear RGB color (Machado et al. 2009). */
@@ -92,9 +86,10 @@ function readThreads(): Record<"light" | "dark", readonly Color[]> {
     ...css.matchAll(/--thread: light-dark\(oklch\(([\d.]+) ([\d.]+) .*?oklch\(([\d.]+) ([\d.]+) /g),
   ];
   const colors = (at: number) =>
-    hues.map((hue, index): Color => {
-      const look = looks[(index + 1) % 2] ?? [];
-      return [Number(look[at]), Number(look[at + 1]), hue];
+    Array.from({ length: 24 }, (_, thread): Color => {
+      // Even hues have the second look, and from 12 on the first one.
+      const look = looks[(thread + 1 + Number(thread >= 12)) % 2] ?? [];
+      return [Number(look[at]), Number(look[at + 1]), hues[thread % 12] ?? 0];
     });
   return { light: colors(1), dark: colors(3) };
 }
@@ -121,58 +116,50 @@ const family = (name: string, count: number) => [
 ];
 
 describe("the colors of sessions", () => {
-  test("four siblings are two hues from each other and from their parent", () => {
+  test("a session has the same hue in every list, in every order, and where no list names it", async () => {
+    const members = ["one", "two", "three"].flatMap((name) => family(name, 9));
+    const loads = [[], members, members.toReversed(), members.filter((_, index) => index % 3 === 0)];
+    const hues: (readonly number[])[] = [];
+    for (const listed of loads) {
+      const theme = await loadTheme();
+      theme.assignThreads(listed);
+      hues.push(members.map(({ sessionId }) => theme.threadOf(sessionId) % 12));
+    }
+    for (const each of hues) expect(each).toEqual(hues[0]);
+    expect(new Set(hues[0]).size).toBeGreaterThan(8);
+  });
+
+  test("two sessions of a family with the same hue have different lightness, also for people who see fewer colors", () => {
+    const themes = Object.entries(readThreads());
+    let pairs = 0;
     for (const name of Array.from({ length: 40 }, (_, index) => `family ${index}`)) {
       const members = family(name, 4);
-      assignThreads(members);
-      const threads = members.map(({ sessionId }) => threadOf(sessionId));
-      for (const [index, thread] of threads.entries())
-        for (const other of threads.slice(index + 1))
-          expect(distance(thread, other)).toBeGreaterThanOrEqual(2);
-    }
-  });
-
-  test("neighbors differ clearly in both themes, also for people who see fewer colors", () => {
-    const themes = readThreads();
-    const roots = Array.from({ length: 60 }, (_, index) => ({
-      sessionId: `root ${index}`,
-      key: `agent:main:root-${index}`,
-      startedAt: index * 1000,
-    }));
-    const [parent, ...children] = family("neighbors", 9).toReversed();
-    const labeled = children.map((each, index) => ({ ...each, label: `helper-${index + 1}` }));
-    assignThreads([...roots, ...(parent === undefined ? [] : [parent]), ...labeled.toReversed()]);
-    for (const list of [roots, [...(parent === undefined ? [] : [parent]), ...labeled]]) {
-      const threads = list.map(({ sessionId }) => threadOf(sessionId));
-      for (const [index, thread] of threads.slice(1).entries())
-        for (const [theme, colors] of Object.entries(themes))
-          for (const [name, vision] of Object.entries(visions)) {
-            const [one, other] = [colors[threads[index] ?? 0], colors[thread]];
-            if (one === undefined || other === undefined) throw new Error("A thread has no color.");
-            expect(difference(one, other, vision), `${theme} ${name}`).toBeGreaterThan(0.07);
+      assignThreads(members.toReversed());
+      const byHue = Map.groupBy(
+        members.map(({ sessionId }) => threadOf(sessionId)),
+        (thread) => thread % 12,
+      );
+      for (const [one = -1, other = -1, ...more] of byHue.values()) {
+        if (other === -1 || more.length > 0) continue;
+        pairs += 1;
+        for (const [theme, colors] of themes)
+          for (const [vision, rows] of Object.entries(visions)) {
+            const [first, second] = [colors[one], colors[other]];
+            if (first === undefined || second === undefined) throw new Error("A thread has no color.");
+            expect(difference(first, second, rows), `${theme} ${vision}`).toBeGreaterThan(0.07);
           }
+      }
     }
+    expect(pairs).toBeGreaterThan(10);
   });
 
-  test("new siblings take no color from older ones after a reload", async () => {
-    const members = family("aged", 11);
-    const parent = members.slice(-1);
-    // Their IDs come after those of the new ones.
-    const older = members.slice(6, 11).map((each, index) => ({ ...each, startedAt: index * 60_000 }));
-    const newer = members.slice(0, 6).map((each) => ({ ...each, startedAt: 900_000 }));
-    const loaded = await loadTheme();
-    loaded.assignThreads([...older, ...parent]);
-    const reloaded = await loadTheme();
-    reloaded.assignThreads([...newer, ...older.toReversed(), ...parent]);
-    for (const { sessionId } of older) expect(reloaded.threadOf(sessionId)).toBe(loaded.threadOf(sessionId));
-  });
-
-  test("eleven siblings have eleven hues, and any number of them has some", () => {
-    const members = family("crowd", 30);
-    assignThreads(members.slice(0, 11));
-    expect(new Set(members.slice(0, 11).map(({ sessionId }) => threadOf(sessionId))).size).toBe(11);
-    assignThreads(members);
-    for (const { sessionId } of members) expect(threadOf(sessionId)).toBeLessThan(12);
+  test("neighboring hues differ clearly in both themes, also for people who see fewer colors", () => {
+    for (const [theme, colors] of Object.entries(readThreads()))
+      for (const [index, color] of colors.slice(0, 12).entries())
+        for (const [vision, rows] of Object.entries(visions)) {
+          const next = colors[(index + 1) % 12] ?? color;
+          expect(difference(color, next, rows), `${theme} ${vision} ${index}`).toBeGreaterThan(0.07);
+        }
   });
 
   test("a color stays when siblings arrive or another list names the session", () => {
@@ -187,6 +174,6 @@ describe("the colors of sessions", () => {
 
   test("a session that spawned itself has a color", () => {
     assignThreads([{ sessionId: "loop", key: "agent:loop:main", spawnedBy: "agent:loop:main" }]);
-    expect(threadOf("loop")).toBeLessThan(12);
+    expect(threadOf("loop")).toBeLessThan(24);
   });
 });

@@ -35,23 +35,17 @@ interface ThreadOwner {
   readonly startedAt?: number | undefined;
 }
 
-const threadCount = 12;
-/**
- * The distance between neighbors in a list. Neighbors have different lightness, as the distance is odd, and very
- * different hues. Eleven steps lead to the eleven other threads.
- */
-const step = 5;
+const hueCount = 12;
 const threads = new Map<string, number>();
 const idsByPlace = new Map<string, string>();
-const takenByParent = new Map<string, Set<number>>();
-/** The colors of the two latest sessions without a parent, latest first. */
+const threadsByParent = new Map<string, readonly number[]>();
+/** The threads of the two latest sessions without a parent, latest first. */
 let recentRoots: readonly number[] = [];
 
 /**
- * Assigns colors to sessions. With only a hash of the ID, neighbors would often have similar colors, so a child avoids
- * those of its parent and of earlier siblings, and a session without a parent avoids that of the one before it. Every
- * list is passed here before it is shown, and an assigned color does not change, so all views agree. Older sessions are
- * processed first, so new siblings do not change their colors after a reload.
+ * Assigns threads to sessions. The hue depends on the session's ID alone, so a session has the same hue in every list and
+ * after every reload. Only the lightness depends on the others: a child with the hue of its parent or of an earlier
+ * sibling has the other lightness, and so has a session without a parent that has the hue of one of the two before it.
  */
 export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));
@@ -60,21 +54,29 @@ export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const assign = (session: ThreadOwner) => {
     const { sessionId, spawnedBy } = session;
     if (threads.has(sessionId)) return;
-    threads.set(sessionId, hash(sessionId) % threadCount);
+    threads.set(sessionId, hueOf(sessionId));
     if (spawnedBy === undefined) {
-      const thread = chooseRoot(hash(sessionId) % threadCount);
+      const thread = chooseThread(sessionId, recentRoots);
       recentRoots = [thread, ...recentRoots].slice(0, 2);
-      return void threads.set(sessionId, thread);
+      return;
     }
     const place = placeId(spawnedBy, session);
     const parent = byPlace.get(place);
     if (parent !== undefined) assign(parent);
-    const taken = takenByParent.get(place) ?? new Set();
-    const thread = chooseChild(threadOf(idsByPlace.get(place) ?? place), taken);
-    threads.set(sessionId, thread);
-    takenByParent.set(place, taken.add(thread));
+    const siblings = threadsByParent.get(place) ?? [];
+    const thread = chooseThread(sessionId, [threadOf(idsByPlace.get(place) ?? place), ...siblings]);
+    threadsByParent.set(place, [...siblings, thread]);
   };
   for (const session of fresh.toSorted(byAge)) assign(session);
+}
+
+/** Chooses the lightness that fewer of the others with the same hue have. The hue's own one is preferred. */
+function chooseThread(sessionId: string, others: readonly number[]): number {
+  const hue = hueOf(sessionId);
+  const count = (thread: number) => others.filter((other) => other === thread).length;
+  const thread = count(hue) > count(hue + hueCount) ? hue + hueCount : hue;
+  threads.set(sessionId, thread);
+  return thread;
 }
 
 const labels = new Intl.Collator("en", { numeric: true });
@@ -93,29 +95,13 @@ function placeId(key: string, { userId }: ThreadOwner): string {
   return `${userId ?? ""}\n${key}`;
 }
 
-/** Returns the next color after the parent's that no sibling has. */
-function chooseChild(parent: number, taken: ReadonlySet<number>): number {
-  const choices = Array.from(
-    { length: threadCount - 1 },
-    (_, index) => (parent + step * (index + 1)) % threadCount,
-  );
-  return choices.find((thread) => !taken.has(thread)) ?? choices[taken.size % choices.length] ?? parent;
-}
-
-/** Returns the session's own color, or another one if that is too similar to those of the two before it. */
-function chooseRoot(own: number): number {
-  const [last = own + step, other = last] = recentRoots;
-  const choices = Array.from({ length: threadCount }, (_, index) => (own + step * index) % threadCount);
-  const distance = (one: number, two: number) => (one - two + 2 * threadCount) % threadCount;
-  const clear = choices.filter((thread) => [3, 5, 7, 9].includes(distance(thread, last)));
-  const isFar = (thread: number) =>
-    distance(thread, other) >= 4 && distance(thread, other) <= threadCount - 4;
-  return clear.find(isFar) ?? clear[0] ?? own;
-}
-
-/** Returns a session's color, which is one of twelve threads and the same in every view. */
+/** Returns a session's thread: one of twelve hues, or 12 more for the same hue with the other lightness. */
 export function threadOf(sessionId: string): number {
-  return threads.get(sessionId) ?? hash(sessionId) % threadCount;
+  return threads.get(sessionId) ?? hueOf(sessionId);
+}
+
+function hueOf(sessionId: string): number {
+  return hash(sessionId) % hueCount;
 }
 
 function hash(text: string): number {
