@@ -317,6 +317,38 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     for (const problem of browser.problems.splice(0)) expect(problem).toMatch(/^TypeError: .* null/);
   });
 
+  test("shows entries and content of unknown kinds as folded JSON", async () => {
+    const page = await browser.open(gateway, "/search");
+    const hologram = { type: "hologram", beam: 7 };
+    const changes: readonly (readonly [string, (entry: { message: object }) => object])[] = [
+      ["from the person", ({ message }) => ({ message: { ...message, content: [hologram] } })],
+      ["from a group", () => ({ type: "custom", customType: "acme.poll", data: { votes: 12 } })],
+      ["from a session", () => ({ type: "telepathy", strength: 9 })],
+      ["from a schedule", () => ({ message: { role: "oracle", saying: { wind: 3 } } })],
+    ];
+    await page.routeWebSocket(/./, (socket) => {
+      socket.connectToServer().onMessage((text) => {
+        const message = JSON.parse(String(text));
+        for (const entry of message.payload?.entries ?? []) {
+          const [, change] = changes.find(([words]) => JSON.stringify(entry).includes(words)) ?? [];
+          if (change !== undefined) Object.assign(entry, change(entry));
+        }
+        socket.send(JSON.stringify(message));
+      });
+    });
+    await page.goto(`${gateway.url}/#${sessionRoute(keyOf("senders"))}`);
+    await page.reload();
+    for (const [title, json] of [
+      ["Content of an unknown kind", '"beam": 7'],
+      ["Custom entry: acme.poll", '"votes": 12'],
+      ["telepathy", '"strength": 9'],
+      ["Content of an unknown kind", '"wind": 3'],
+    ] as const) {
+      await transcript(page).locator("details:not([open]) summary", { hasText: title }).first().click();
+      await transcript(page).getByText(json).waitFor();
+    }
+  });
+
   test("reads the rest of a large result when it is opened, and keeps it open in rows that leave the screen", async () => {
     const page = await open("long");
     const list = transcript(page);

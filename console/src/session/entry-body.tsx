@@ -50,15 +50,28 @@ export function EntryBody({ entry }: { readonly entry: TranscriptEntry }): React
     case "custom_message":
       return <Prose content={contentParts(entry.content)} />;
     case "custom":
-      return <InterruptedAnswer text={interruptedText(entry)} />;
+      return <CustomEntry entry={entry} />;
     default:
-      return <p className={styles.change}>{oneLine(entry.type)}</p>;
+      return <Unreadable title={oneLine(entry.type)} value={entry} />;
   }
 }
 
-/** Text that was streamed before the gateway stopped. The answer that follows does not continue it. */
-function InterruptedAnswer({ text }: { readonly text: string }) {
-  if (text === "") return <p className={styles.change}>Custom entry</p>;
+/** Content of a kind that the console does not know. */
+function Unreadable({ title, value }: { readonly title: string; readonly value: unknown }) {
+  return (
+    <Foldable name={`unreadable ${title}`} title={<span className={styles.change}>{title}</span>}>
+      <Json value={value} />
+    </Foldable>
+  );
+}
+
+/**
+ * Text that was streamed before the gateway stopped, or what another program stored. The answer that follows does not
+ * continue the text.
+ */
+function CustomEntry({ entry }: { readonly entry: Extract<TranscriptEntry, { type: "custom" }> }) {
+  const text = interruptedText(entry);
+  if (text === "") return <Unreadable title={`Custom entry: ${oneLine(entry.customType)}`} value={entry} />;
   return (
     <Foldable name="interrupted" title={`Interrupted answer: ${previewLine(text, 100)}`}>
       <div className={styles.thinking}>
@@ -88,7 +101,8 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
         />
       );
     default: {
-      const content = contentParts(message.content);
+      // Messages with other roles might have no content.
+      const content = contentParts(message.content ?? message);
       if (message.role !== "user" || message.provenance?.kind !== "inter_session")
         return <Prose content={content} />;
       return (
@@ -102,13 +116,14 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
 }
 
 /** Text from a person or a program. For large text, the entry has only the ends. */
-function Prose({ content: { texts, pictures } }: { readonly content: ContentParts }) {
+function Prose({ content: { texts, pictures, unreadable } }: { readonly content: ContentParts }) {
   return (
     <>
       {texts.map((part, index) =>
         part.blob === null ? <Markdown key={index} text={part.text} /> : <StoredText key={index} {...part} />,
       )}
       <Pictures pictures={pictures} />
+      {unreadable.length > 0 && <Unreadable title="Content of an unknown kind" value={unreadable} />}
     </>
   );
 }
@@ -182,14 +197,14 @@ function Call({ call, name }: { readonly call: ToolCall; readonly name: string }
         </>
       }
     >
-      <CallArguments call={call} />
+      <Json value={call.arguments} />
     </Foldable>
   );
 }
 
-/** A component, so that arguments of a megabyte are not formatted while they are folded. */
-function CallArguments({ call }: { readonly call: ToolCall }) {
-  const text = useMemo(() => JSON.stringify(call.arguments, null, 2), [call]);
+/** A component, so that a megabyte is not formatted while it is folded. */
+function Json({ value }: { readonly value: unknown }) {
+  const text = useMemo(() => JSON.stringify(value, null, 2), [value]);
   return <CodeBlock text={text} language="json" />;
 }
 

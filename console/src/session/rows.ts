@@ -104,8 +104,10 @@ export function sourceOf(
 
 /** Returns the author for a row's header. In another user's session, the user's messages are not the reader's. */
 export function senderName(entry: TranscriptEntry, agentId: string, userId?: string): string {
+  if (entry.type === "custom_message") return isSkeins(entry) ? "Skein" : "";
   if (entry.type !== "message") return "";
   const { message } = entry;
+  if (message.role === "custom" && isSkeins(message)) return "Skein";
   if (message.role === "assistant") return message.provenance === undefined ? agentId : "Note";
   if (message.role === "toolResult") return message.toolName ?? "tool";
   if (message.role === "bashExecution") return "shell";
@@ -115,6 +117,11 @@ export function senderName(entry: TranscriptEntry, agentId: string, userId?: str
   if (kind === "inter_session") return sourceSessionKey ?? "another session";
   if (kind === "internal_system") return sourceTool === "cron" ? "Schedule" : (sourceTool ?? "Skein");
   return sourcePeerName ?? sourcePeer ?? sourceChannel ?? userId ?? "You";
+}
+
+/** Whether Skein itself wrote it, and not a program that uses Skein. */
+function isSkeins({ customType }: { readonly customType?: unknown }): boolean {
+  return typeof customType === "string" && customType.startsWith("skein.");
 }
 
 const roleWords: Readonly<Record<string, string>> = {
@@ -199,6 +206,8 @@ export type Picture = { readonly url: string } | { readonly blob: BlobRef };
 export interface ContentParts {
   readonly texts: readonly StoredPart[];
   readonly pictures: readonly Picture[];
+  /** What is neither text nor an image. */
+  readonly unreadable: readonly unknown[];
 }
 
 interface Block {
@@ -213,18 +222,21 @@ const shownImages = /^image\/(?:png|jpeg|gif|webp)$/;
 
 /** Returns a message's texts and images. An image of another type stays as the text that names it. */
 export function contentParts(content: unknown): ContentParts {
-  if (typeof content === "string") return { texts: [{ text: content, blob: null }], pictures: [] };
+  if (typeof content === "string")
+    return { texts: [{ text: content, blob: null }], pictures: [], unreadable: [] };
   const texts: StoredPart[] = [];
   const pictures: Picture[] = [];
-  for (const block of Array.isArray(content) ? (content as readonly Block[]) : []) {
+  const unreadable: unknown[] = [];
+  for (const block of Array.isArray(content) ? (content as readonly Block[]) : [content as Block]) {
     const { type, text = "", data = "", mimeType = "" } = block;
     const blob = block.skein?.blob;
     if (type === "image" && shownImages.test(mimeType) && data !== "")
       pictures.push({ url: `data:${mimeType};base64,${data}` });
     else if (blob?.was === "image" && shownImages.test(blob.mimeType)) pictures.push({ blob });
     else if (text !== "") texts.push({ text, blob: blob?.was === "text" ? blob : null });
+    else if (type !== "text") unreadable.push(block);
   }
-  return { texts, pictures };
+  return { texts, pictures, unreadable };
 }
 
 /** Returns a message's text without images. Large images are text blocks that name a blob. */

@@ -63,7 +63,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
   const state = useSyncExternalStore(reader.subscribe, reader.state);
   const { key, userId } = place;
   const session = useMemo((): SessionPlace => ({ key, ...userParam({ userId }) }), [key, userId]);
-  const { prefill, hints, side } = useWelcome(session);
+  const { prefill, hints, side } = useWelcome(session, state);
   const { settled, items } = useItems(state);
   // A page might contain only entries that are not shown.
   const isEmptyPage = items.length === 0 && state.hasEarlier && state.loadError === null;

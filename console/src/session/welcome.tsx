@@ -4,11 +4,13 @@ import { Link } from "wouter";
 import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import { useHome } from "../live/home.ts";
+import type { TranscriptState } from "../live/transcript.ts";
 import type { SessionPlace } from "../paths.ts";
 import { accessPath, ownerOf, sessionPath, userParam } from "../paths.ts";
 import { lazyPart } from "../ui/lazy-part.tsx";
 import { PageBoundary } from "../ui/page-boundary.tsx";
 import { useShownForks } from "./forks.ts";
+import { rowKind, rowText } from "./rows.ts";
 import styles from "./welcome.module.css";
 
 const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
@@ -16,6 +18,18 @@ const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 /** The rehearsal model spends the given number of seconds on each task, so that users can watch the lanes grow. */
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
+
+/** The last message to main in the sample family. Later ones come from the person who looks at it. */
+const lastSampleMessage = "summarize what is ready for spring";
+
+/** Whether a person has written to the session, apart from the messages in the sample. */
+function hasPersonWritten({ entries, pending, hasEarlier }: TranscriptState): boolean {
+  if (pending.length > 0) return true;
+  const last = entries.findLast(
+    (entry) => entry.type === "message" && entry.message.role === "user" && rowKind(entry) === "user",
+  );
+  return last === undefined ? hasEarlier : rowText(last) !== lastSampleMessage;
+}
 
 interface Welcome {
   /** The composer's initial text. */
@@ -27,11 +41,11 @@ interface Welcome {
 }
 
 /** What the page of the first session has in addition: its family, three ways on, and a message that is ready to send. */
-export function useWelcome(place: SessionPlace): Welcome {
+export function useWelcome(place: SessionPlace, state: TranscriptState): Welcome {
   const { agent, has } = useHome();
   if (!has(place)) return { prefill: "", hints: null, side: null };
   return {
-    prefill: agent?.model?.startsWith("rehearsal/") === true ? firstMessage : "",
+    prefill: agent?.model?.startsWith("rehearsal/") === true && !hasPersonWritten(state) ? firstMessage : "",
     hints: <Hints place={place} />,
     side: (
       <aside className={styles.side}>

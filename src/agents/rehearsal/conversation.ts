@@ -132,12 +132,17 @@ const instructions =
   /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 const taskMark = "\n\n[Subagent Task]: ";
 
+/** A retried run quotes the message to answer, because later messages might follow it. */
+const retried =
+  /^\[Skein\] An earlier message was never answered because its run did not finish\. Answer it now: (?<said>".*")$/s;
+
 /**
  * Removes the header line from a message that another session sent. An escaped header comes from another Skein instance
  * that uses this one as its agent. It is not trusted, and the message is treated as a user's.
  */
 function readHeader(given: string): Pick<EarlierMessage, "text" | "source"> {
-  const whole = given.replace(instructions, "");
+  const said = parseJson(retried.exec(given.trim())?.groups?.said ?? "");
+  const whole = (typeof said === "string" ? said : given).replace(instructions, "");
   const isEscaped = whole.startsWith(`\\${headerMark}`) && whole.includes("\n");
   if (!whole.startsWith(headerMark) && !isEscaped) return { text: readTask(whole.trim()), source: null };
   const end = whole.indexOf("\n");

@@ -535,6 +535,12 @@ describe("how it replies", () => {
   });
 });
 
+test("[REH1] the message that a retried run quotes is the request", async () => {
+  const said = JSON.stringify('repeat "good"\nmorning');
+  const note = `[Skein] An earlier message was never answered because its run did not finish. Answer it now: ${said}`;
+  expect((await told(model, asked(note))).text).toBe('"good"\nmorning');
+});
+
 test("[REH1] an earlier unanswered message is not the request", async () => {
   const mark = "[This message was not answered before the next one came.]";
   const content = [mark, "fail with status 400", "repeat hello"].map((text) => ({
