@@ -251,7 +251,14 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       }, second);
       await questions(page).first().getByRole("button", { name: "Approve" }).tap();
       await page.evaluate("pressed");
-      await questions(page).getByRole("button", { name: "Deny…" }).tap();
+      const deny = questions(page).getByRole("button", { name: "Deny…" });
+      await deny.tap();
+      await page.getByLabel("Reason, for the model (optional)").fill("no");
+      const cancel = questions(page).getByRole("button", { name: "Cancel" });
+      const { x = 0, width = 0 } = (await cancel.boundingBox()) ?? {};
+      expect(x + width).toBeLessThanOrEqual(360);
+      await cancel.tap();
+      await deny.tap();
       await page.keyboard.press("Enter");
       await expect.poll(() => questions(page).count()).toBe(0);
       const answers = runs.map((runId) => gateway.call("approvals.list", { open: false, runId }));

@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import { useConsole } from "./use-console.ts";
@@ -89,6 +89,25 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await page.getByLabel("Agent", { exact: true }).selectOption("support");
     await page.getByLabel("Filter by name, label or key").fill("note 2");
     await shows("note 21", "note 23", "note 25", "note 27", "note 29");
+  });
+
+  test("has its title on one line and its tools inside the header of a phone", async () => {
+    const page = await browser.open(gateway, "/sessions", { width: 360, height: 740, hasTouch: true });
+    const title = page.getByRole("heading", { name: /^Sessions \d\d$/ });
+    await title.waitFor();
+    const edges = (locator: Locator) =>
+      locator.evaluate((element) => {
+        const { top, bottom, right } = element.getBoundingClientRect();
+        return { top, bottom, right };
+      });
+    const [head, name] = [await edges(title.locator("..")), await edges(title)];
+    expect(name.bottom - name.top).toBeLessThan(30);
+    for (const label of ["Sort", "Archived"]) {
+      const tool = await edges(page.getByRole("main").locator("label", { hasText: label }).first());
+      expect(tool.top).toBeGreaterThanOrEqual(head.top + 4);
+      expect(tool.bottom).toBeLessThanOrEqual(head.bottom - 4);
+      expect(tool.right).toBeLessThanOrEqual(360);
+    }
   });
 
   test("selects by key, archives, and takes it back", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { rowName, taskOf } from "../../console/src/live/session-row.ts";
 import { oneLine, plainText } from "../../console/src/ui/plain-text.ts";
 import { previewLine, withoutMarkup } from "../../console/src/ui/preview.ts";
 
@@ -66,4 +67,18 @@ describe("a preview", () => {
         `The tool ${name} failed, ${name}2 too`,
       );
   });
+});
+
+describe("the name of a session", () => {
+  const key = "agent:main:note-1";
+
+  test.each([" ", "\u00a0", "\u2800", "\ufffc", "\u2028", "\u2800 \ufffc"])(
+    "is the key if the given name %j is blank",
+    (blank) => {
+      expect(rowName({ key, displayName: blank })).toBe("main:note-1");
+      expect(rowName({ key, label: blank, displayName: "Rooms" })).toBe("Rooms");
+      expect(taskOf({ label: blank, displayName: "Rooms" })).toBe("");
+      expect(taskOf({ label: "helper-1", displayName: blank })).toBe("");
+    },
+  );
 });

@@ -12,12 +12,18 @@ export function rowName({
   label,
   key,
 }: Pick<SessionRow, "displayName" | "label" | "key">): string {
-  return oneLine(label ?? displayName ?? shortKey(key), 100);
+  return visibleLine(label) || visibleLine(displayName) || oneLine(shortKey(key), 100);
+}
+
+/** Returns a name on one line. A name of blank characters, with which a link would be invisible, is no name. */
+function visibleLine(name = ""): string {
+  const line = oneLine(name, 100);
+  return /^[\s\u2800\ufffc]*$/.test(line) ? "" : line;
 }
 
 /** Returns the task of a helper that is shown under its label, otherwise an empty string. */
 export function taskOf({ displayName, label }: Pick<SessionRow, "displayName" | "label">): string {
-  return label === undefined || displayName === undefined ? "" : oneLine(displayName, 100);
+  return visibleLine(label) === "" ? "" : visibleLine(displayName);
 }
 
 /** Returns the name with its user, for a token that covers several users. Keys and labels are unique only per user. */

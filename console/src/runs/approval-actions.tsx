@@ -96,6 +96,10 @@ export function ApprovalActions({
           <button key="submit" type="submit" className={buttons.button} disabled={isSending}>
             Deny
           </button>
+          {/* The last one, because the second tap of a double tap on the button before hits it. */}
+          <button type="button" className={buttons.button} data-look="quiet" onClick={() => setNote(null)}>
+            Cancel
+          </button>
         </>
       )}
     </form>
