@@ -196,6 +196,9 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     expect(await first.boundingBox()).toEqual(place);
     expect(await needsYou.getByRole("button", { name: "Approve" }).count()).toBe(0);
     const { x = 0, y = 0 } = (await count.boundingBox()) ?? {};
+    const name = first.getByRole("group", { name: "Path from the root" }).getByRole("link").last();
+    const { x: left = 0, width = 0 } = (await name.boundingBox()) ?? {};
+    expect(left + width).toBeLessThan(x);
     await page.mouse.move(x + 10, y + 10);
     await page.mouse.down();
     await page.mouse.up();

@@ -47,7 +47,7 @@ const views: readonly { name: string; route: string; part: (page: Page) => Locat
   {
     name: "outbox",
     route: "/runs?tab=outbox",
-    part: (page) => page.getByText("All messages to channels have been delivered."),
+    part: (page) => page.getByText("No messages to channels are waiting for delivery."),
   },
   { name: "search", route: "/search?q=garden", part: (page) => page.getByRole("list", { name: "Results" }) },
   { name: "usage", route: "/usage", part: (page) => page.getByText("Unpriced") },

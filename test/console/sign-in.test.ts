@@ -199,7 +199,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     const side = page.getByRole("complementary").first();
     await side.getByRole("button", { name: "Sign out" }).click();
     await side.getByRole("button", { name: "Sign out and revoke" }).click();
-    await page.getByText("You are signed out").waitFor();
+    await page.getByText("You have signed out.").waitFor();
 
     const other = await openSigned();
     await other.keyboard.press("Control+k");
@@ -208,7 +208,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     const confirm = other.getByRole("main").getByRole("button", { name: "Sign out and revoke" });
     await expect.poll(() => confirm.evaluate((each) => each === document.activeElement)).toBe(true);
     await other.keyboard.press("Enter");
-    await other.getByText("You are signed out").waitFor();
+    await other.getByText("You have signed out.").waitFor();
   });
 
   test("by a link while the gateway is down keeps the code in memory, and works when it is back", async () => {

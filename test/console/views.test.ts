@@ -313,9 +313,36 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("a session's views in the console", () => {
+  test("a long model name leaves Find on the screen", async () => {
+    const page = await open("/search");
+    await page.routeWebSocket(/./, (socket) => {
+      socket.connectToServer().onMessage((text) => {
+        const message = JSON.parse(String(text));
+        if (message.payload?.model !== undefined) message.payload.model = "m".repeat(159);
+        socket.send(JSON.stringify(message));
+      });
+    });
+    await page.goto(`${gateway.url}/#${sessionRoute(main)}`);
+    await page.reload();
+    await page.getByText("m".repeat(159)).waitFor();
+    const { x = 0, width = 0 } = (await page.getByRole("button", { name: "Find" }).boundingBox()) ?? {};
+    expect(x + width).toBeLessThanOrEqual(1280);
+  });
+
+  test("say that an address names an entry that does not exist", async () => {
+    const page = await open(sessionRoute(main, "tree", { entry: "nope" }));
+    await page.getByText("The entry in this address is not in this session.").waitFor();
+    await page.getByRole("tree").waitFor();
+    await page.keyboard.press("n");
+    await page.getByText("The entry in this address is not in this session.").waitFor({ state: "detached" });
+  });
+});
+
 describe.skipIf(browser === null)("access in the console", () => {
   test("opens the rules that decided about a cell, and shows them after a reload", async () => {
     const page = await open("/access");
+    await expect.poll(() => page.title()).toBe("Sessions · Access · Skein");
     const cell = page.getByRole("button", { name: /^support may .* main$/ });
     await cell.focus();
     await page.keyboard.press("Enter");

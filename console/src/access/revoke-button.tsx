@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { accessStore } from "../connect/access.ts";
 import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 
@@ -80,7 +81,7 @@ export function SignOutButton({ isAsking = false }: { readonly isAsking?: boolea
       name="Sign out"
       confirmName="Sign out and revoke"
       isAsking={isAsking}
-      revoke={() => client.call("tokens.revokeOwn", {})}
+      revoke={() => accessStore.leave({ client })}
       onRevoked={() => undefined}
     />
   );

@@ -38,6 +38,7 @@ class AccessStore {
   // Until they are used, a link's code and the token it was exchanged for exist only here.
   #code: string | null = takeLinkCode();
   #offer: LinkedToken | null = null;
+  #leavingToken: string | null = null;
 
   constructor() {
     // Opening a link in a tab that already shows the console changes only the fragment.
@@ -64,6 +65,12 @@ class AccessStore {
   };
 
   readonly state = (): Access => this.#state;
+
+  /** Revokes the token at the user's request. The gateway then closes the connection. */
+  async leave({ client }: Pick<Gateway, "client">): Promise<void> {
+    this.#leavingToken = readToken();
+    await client.call("tokens.revokeOwn", {});
+  }
 
   async #attempt(): Promise<void> {
     try {
@@ -122,7 +129,8 @@ class AccessStore {
         const isEnded = error.code === "unauthorized";
         if (isEnded) forgetToken(token);
         // A question on the page must be answered first.
-        if (this.#state.phase !== "asking") this.#signOut(isEnded ? "ended" : "unreachable");
+        const why = token === this.#leavingToken ? "left" : "ended";
+        if (this.#state.phase !== "asking") this.#signOut(isEnded ? why : "unreachable");
         if (!isEnded) this.#attempts.requestSoon(1000);
       });
       gateway.feed.open(client);

@@ -5,7 +5,7 @@ import { plainText } from "../ui/plain-text.ts";
 export const gatewayUrl = new URL(".", location.href).href.replace(/\/$/, "");
 
 /** Why there is no token. `used` means that the link's code has already been used or has expired. */
-export type SignedOut = "no-token" | "used" | "unreachable" | "invalid" | "ended";
+export type SignedOut = "no-token" | "used" | "unreachable" | "invalid" | "ended" | "left";
 
 /** The user that a token belongs to. */
 export type Identity = Pick<SkeinClient["hello"], "userId" | "allUsers">;

@@ -12,6 +12,7 @@ const titles: Record<SignedOut, string> = {
   unreachable: "The gateway is not responding.",
   invalid: "This token is not valid. It may be mistyped, revoked or expired.",
   ended: "You are signed out: your token was revoked or has expired.",
+  left: "You have signed out.",
 };
 
 /** What to do without a token: the commands that print a new link, and a field for a token. */

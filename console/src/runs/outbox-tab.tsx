@@ -26,7 +26,7 @@ const shownStates: Record<OutboxShown, NonNullable<Params<"outbox.list">["states
   all: null,
 };
 const emptyTexts: Record<OutboxShown, string> = {
-  undelivered: "All messages to channels have been delivered.",
+  undelivered: "No messages to channels are waiting for delivery.",
   delivered: "No messages have been delivered yet.",
   all: "No messages have been sent to a channel yet.",
 };

@@ -12,6 +12,7 @@ import { sessionPath, userParam } from "../paths.ts";
 import { useLeafMoves } from "../tree/leaf-move.tsx";
 import buttons from "../ui/button.module.css";
 import { Notice } from "../ui/notice.tsx";
+import { oneLine } from "../ui/plain-text.ts";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { requestTokens, shortCount } from "../ui/time.ts";
 import { Composer, useLanding } from "./composer.tsx";
@@ -95,7 +96,9 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
           tools={
             <>
               <span className={styles.facts}>
-                {details.data?.model !== undefined && <span>{details.data.model}</span>}
+                {details.data?.model !== undefined && (
+                  <span className={styles.model}>{oneLine(details.data.model)}</span>
+                )}
                 <ContextSize state={state} place={session} />
               </span>
               <button

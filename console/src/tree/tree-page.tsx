@@ -80,6 +80,11 @@ export default function TreePage() {
             {failure ?? error}
           </p>
         )}
+        {status === "ready" && entryId !== null && !tree.nodes.has(entryId) && (
+          <p className={styles.move} role="status">
+            <span>The entry in this address is not in this session.</span>
+          </p>
+        )}
         {status === "failed" ? (
           <Notice text={error ?? "The tree could not be loaded."} isError />
         ) : status === "loading" ? (

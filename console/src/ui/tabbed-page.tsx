@@ -22,7 +22,7 @@ interface TabbedPageProps {
 /** A page whose title selects one of its parts. The content extends to the edges and handles its own scrolling. */
 export function TabbedPage({ title, tabs, tools, children }: TabbedPageProps) {
   const tab = tabs.find(({ isCurrent }) => isCurrent)?.name ?? title;
-  useTitle(tab);
+  useTitle(tab === title ? title : `${tab} · ${title}`);
   return (
     <section className={styles.page} aria-label={title}>
       <header className={styles.head}>
