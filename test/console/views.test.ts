@@ -237,7 +237,9 @@ describe.skipIf(browser === null)("runs and approvals in the console", () => {
     for (const head of ["State", "Session", "Input", "Kind", "Took", "When"])
       await page.getByRole("main").getByText(head, { exact: true }).first().waitFor();
     await page.getByRole("link", { name: /Review approval/ }).click();
-    await page.getByText("sessions_send").first().waitFor();
+    // The row of the run also names the tool.
+    const question = page.getByRole("main").getByRole("article").filter({ hasText: "sessions_send" });
+    await expect.poll(() => question.locator("kbd").allInnerTexts()).toEqual(["a", "d"]);
     await page.keyboard.press("d");
     await page.locator("[aria-label='Reason, for the model (optional)']:focus").waitFor();
     await page.keyboard.type("not today");
