@@ -7,6 +7,7 @@ import { defaultConfig } from "./load.ts";
 import { parseConfigText } from "./parse-yaml.ts";
 import { problemText } from "./problems.ts";
 import { readTree } from "./read-tree.ts";
+import { secretValues } from "./secrets.ts";
 import type { Config } from "./sections/all.ts";
 import { sections } from "./sections/all.ts";
 import { filePath } from "./settings/kinds.ts";
@@ -140,8 +141,12 @@ describe("the effective configuration", () => {
   });
 
   test("[CFG11] the password in an address is not shown", () => {
-    const [told] = read("store: postgres://ann:hunter2@db/skein").problems.map(problemText);
-    expect(told).toContain('found "postgres://ann:***@db/skein"');
+    const [told] = read("store: mysql://ann:hunter2@db/skein").problems.map(problemText);
+    expect(told).toContain('found "mysql://ann:***@db/skein"');
+    const { value, sources } = read("store: postgres://ann:hunter2@db/skein");
+    const text = effectiveConfigText({ config: value as Config, sources });
+    expect(text).toContain("store: postgres://ann:***@db/skein # ");
+    expect(secretValues(value as Config)).toContain("hunter2");
   });
 });
 

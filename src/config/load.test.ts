@@ -53,6 +53,7 @@ describe("defaults and the location of the file", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
+      postgres: { workerUrl: null, migratorUrl: null, maxConnections: 10 },
       gateway: {
         host: "127.0.0.1",
         port: 18_790,
@@ -283,7 +284,7 @@ session:
   maintenance: { mode: wran, pruneAfter: 30, maxSessions: 0 }
 `;
     expect(await mistakes(text)).toEqual([
-      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}"',
+      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://…"',
       "2:7: lock: found 5, expected keys (timeoutMs)",
       '4:3: agents: found the key "a b", expected an agent ID: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit',
       '6:10: session.scope: found a list, expected "per-sender" or "global"',
@@ -296,7 +297,7 @@ session:
       code: "invalid_config",
       message:
         `The configuration is not valid: ${file}:1:8: store: found "redis://x", expected "files:<folder>", ` +
-        `for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", and 6 more. Correct ${[
+        `for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://…", and 6 more. Correct ${[
           file,
           file,
           file,
@@ -330,7 +331,7 @@ session:
 
   test("[CFG5] reports unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -521,12 +522,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected a single document"],
     [

@@ -42,17 +42,22 @@ export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Vari
 }
 
 /**
- * An explicit root folder overrides `store` in the file. SKEIN_STORE overrides SKEIN_DIR, but not
- * `--dir`.
+ * An explicit root folder overrides a folder in `store`. SKEIN_STORE overrides SKEIN_DIR, but not `--dir`. With a
+ * database, the root folder contains only this machine's own files.
  */
 export function storeInRoot(config: Config, sources: ReadonlyMap<string, Source>, root: Root) {
   const isOwn = root.source.from === "environment" && sources.get("store")?.from === "environment";
   if (root.source.from === "default" || isOwn) return { config, sources };
-  const store = Object.freeze({ kind: "files" as const, path: root.path });
+  const isDatabase = config.store.kind === "postgres";
+  const store = Object.freeze(isDatabase ? { ...config.store, path: root.path } : filesIn(root));
   return {
     config: Object.freeze({ ...config, store }),
-    sources: new Map([...sources, ["store", root.source]]),
+    sources: isDatabase ? sources : new Map([...sources, ["store", root.source]]),
   };
+}
+
+function filesIn({ path }: Root): Config["store"] {
+  return { kind: "files", path };
 }
 
 export function homeOf({ env }: Pick<LoadOptions, "env">): string {

@@ -16,7 +16,16 @@ export function isSecret({ secret }: Setting<unknown>, path: readonly string[]):
 
 /** Returns all secret values in a configuration so that they can be masked in text. */
 export function secretValues(config: Config): readonly string[] {
-  return [...new Set(secretsIn(sections, config, []))];
+  return [...new Set([...secretsIn(sections, config, []), ...passwordsIn(config)])];
+}
+
+/** Messages of the database can contain the password without the rest of its address. */
+function passwordsIn({ store, postgres: { workerUrl, migratorUrl } }: Config): string[] {
+  const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl];
+  return urls.flatMap((url) => {
+    const password = url !== null && URL.canParse(url) ? new URL(url).password : "";
+    return password === "" ? [] : [decodeURIComponent(password)];
+  });
 }
 
 function secretsIn(node: Node, value: unknown, path: readonly string[]): string[] {

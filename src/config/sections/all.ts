@@ -10,13 +10,14 @@ import { modelsSection } from "./models.ts";
 import { logging, redaction, telemetry } from "./observability.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
-import { durability, lock, store } from "./store.ts";
+import { durability, lock, postgres, store } from "./store.ts";
 import { tools } from "./tools.ts";
 
 export const sections = group("Skein configuration.", {
   store,
   durability,
   lock,
+  postgres,
   gateway,
   agents,
   defaults,

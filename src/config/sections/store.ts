@@ -1,32 +1,38 @@
-import { choice, resolvePath, wholeNumber } from "../settings/kinds.ts";
+import { choice, orNone, resolvePath, textLike, wholeNumber } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, setting } from "../settings/setting.ts";
 
-/** Where sessions are stored. */
-export interface StoreAddress {
-  readonly kind: "files";
-  readonly path: string;
-}
+/** Where sessions are stored. With PostgreSQL, `path` is the folder for this machine's own files. */
+export type StoreAddress =
+  | { readonly kind: "files"; readonly path: string }
+  | { readonly kind: "postgres"; readonly path: string; readonly url: string };
 
 const prefix = "files:";
 /** OpenClaw uses one path per agent. The part before `/agents/{agentId}` is the root folder. */
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
+const databasePattern = "^postgres(?:ql)?://[^\\s/]\\S*$";
+const databaseUrl = textLike(databasePattern, "a URL that starts with postgres://");
+
 const storeAddress: ValueKind<StoreAddress> = {
-  expected: '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}"',
-  schema: { type: "string", pattern: "^files:(?!~[^/])[^\\u0000]+$" },
+  expected:
+    '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://…"',
+  schema: { type: "string", pattern: `^files:(?!~[^/])[^\\u0000]+$|${databasePattern}` },
   read: (written, place) => {
+    const url = databaseUrl.read(written, place)?.value;
+    if (url !== undefined) return { value: { kind: "postgres", path: place.root, url } };
     if (typeof written !== "string" || !written.startsWith(prefix)) return null;
     const folder = written.slice(prefix.length).replace(agentPart, "");
     const path = folder.includes("{agentId}") ? null : resolvePath(folder, place);
     return path === null ? null : { value: { kind: "files", path } };
   },
-  write: ({ path }) => prefix + path,
+  write: (address) => (address.kind === "postgres" ? address.url : prefix + address.path),
 };
 
 export const store: Setting<StoreAddress> = {
   node: "setting",
-  about: "The folder that sessions are stored in. Defaults to the root folder.",
+  about:
+    "The folder that sessions are stored in, or the PostgreSQL database that several machines share. Defaults to the root folder.",
   kind: storeAddress,
   fallback: ({ root }) => ({ kind: "files", path: root }),
 };
@@ -42,5 +48,20 @@ export const lock = group("Locking of session files.", {
     "How long a writer waits for a session that another process has locked, in milliseconds.",
     wholeNumber(0, 86_400_000),
     10_000,
+  ),
+});
+
+const roleUrl = (about: string): Setting<string | null> => ({
+  ...setting<string | null>(about, orNone(databaseUrl, "the role in `store`"), null),
+  secret: true,
+});
+
+export const postgres = group("Connections to PostgreSQL, if `store` is a PostgreSQL database.", {
+  workerUrl: roleUrl("The address for the role that works for all users."),
+  migratorUrl: roleUrl("The address for the role that owns the tables and updates them at the start."),
+  maxConnections: setting(
+    "The maximum number of connections per process and role.",
+    wholeNumber(2, 1000),
+    10,
   ),
 });
