@@ -9,7 +9,7 @@ const claim = { run: { ...held, deadline: null, session: { uid: "s1" } }, held }
 function workerOver(
   runs: Partial<RunStore>,
   execute: (claim: Claim, signal: AbortSignal) => Promise<void>,
-  leaseMs = 1000,
+  { leaseMs = 1000, mustRenew = false } = {},
 ) {
   const reports: unknown[] = [];
   const some: Partial<RunStore> = {
@@ -22,7 +22,7 @@ function workerOver(
     ...runs,
   };
   const report = (error: unknown) => void reports.push(error);
-  const parts = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs };
+  const parts = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs, mustRenew };
   const options = { ...parts, execute, report, unwindMs: 50 };
   return { worker: new Worker(options), reports };
 }
@@ -142,7 +142,7 @@ test("[KIL2] a run that was lost and claimed again is kept by its second claim, 
       ends.push(resolve);
       signal.addEventListener("abort", () => reasons.push((signal.reason as RunStopped).why));
     });
-  const { worker } = workerOver(runs, execute, 30);
+  const { worker } = workerOver(runs, execute, { leaseMs: 30 });
   worker.start();
   while (ends.length < 1) await new Promise((resolve) => setImmediate(resolve));
   waiting.push(second);
@@ -217,7 +217,7 @@ test("a run that was ended from outside is stopped at once, not at the next hear
       }),
     );
   };
-  const { worker } = workerOver(runs, execute, 3_600_000);
+  const { worker } = workerOver(runs, execute, { leaseMs: 3_600_000 });
   worker.start();
   await begun.promise;
   worker.wake();
@@ -228,3 +228,36 @@ test("a run that was ended from outside is stopped at once, not at the next hear
   expect(await reason.promise).toMatchObject({ why: "lost" });
   await worker.close();
 });
+
+test.each([true, false])(
+  "[MCH5] a run whose lease cannot be renewed is stopped if it must be (%s)",
+  async (mustRenew) => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    let queued = 1;
+    let beats = 0;
+    const runs: Partial<RunStore> = {
+      claim: async () => (queued-- > 0 ? claim : null),
+      renew: async () => {
+        beats += 1;
+        throw new Error("no database");
+      },
+      lose: async () => undefined,
+    };
+    const untilAborted = (signal: AbortSignal) =>
+      new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const { worker } = workerOver(
+      runs,
+      async (_, signal) => {
+        begun.resolve(signal);
+        await untilAborted(signal);
+      },
+      { leaseMs: 40, mustRenew },
+    );
+    worker.start();
+    const signal = await begun.promise;
+    if (mustRenew) await vi.waitUntil(() => signal.aborted);
+    else await vi.waitUntil(() => beats > 8);
+    expect(signal.reason).toEqual(mustRenew ? new RunStopped("lost") : undefined);
+    await worker.close();
+  },
+);

@@ -36,6 +36,11 @@ export interface WorkerOptions {
   readonly owner: string;
   readonly clock: Clock;
   readonly leaseMs: number;
+  /**
+   * `true` if another machine might own a run whose lease this process could not renew in time. Such a run is stopped,
+   * although nothing else is known about it.
+   */
+  readonly mustRenew?: boolean;
   /** How long aborted runs have to clean up when the worker closes. */
   readonly unwindMs?: number;
   /** How often to check for changes made by other processes. */
@@ -47,6 +52,8 @@ export interface WorkerOptions {
 
 interface ActiveRun {
   readonly held: HeldRun;
+  /** When the lease was last renewed, by this process's own clock. */
+  renewedAt: number;
   readonly stop: AbortController;
   readonly done: Promise<void>;
 }
@@ -61,6 +68,7 @@ interface ResumingRun {
 /** The longest delay that timers support. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
+const beatsPerLease = 4;
 const shortestPauseMs = 250;
 const longestPauseMs = 5000;
 const everySession = "*";
@@ -76,6 +84,7 @@ export class Worker {
   readonly #resuming: ResumingRun[] = [];
   #state: "new" | "working" | "closing" = "new";
   #isLooking = false;
+  #isBeating = false;
   #looking: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> = Promise.resolve();
   #mustLookAgain = false;
@@ -104,7 +113,10 @@ export class Worker {
     if (this.#state !== "new") return;
     this.#state = "working";
     const { leaseMs, pollMs = 250 } = this.#options;
-    this.#beatTimer = setInterval(() => void this.#beat(), Math.max(1, Math.floor(leaseMs / 3))).unref();
+    this.#beatTimer = setInterval(
+      () => void this.#beat(),
+      Math.max(1, Math.floor(leaseMs / beatsPerLease)),
+    ).unref();
     this.#pollTimer = setInterval(() => void this.#poll(), pollMs).unref();
     this.#sweeping = this.#sweep();
   }
@@ -214,7 +226,7 @@ export class Worker {
       if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
-    this.#active.set(runId, { held, stop, done });
+    this.#active.set(runId, { held, renewedAt: performance.now(), stop, done });
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
@@ -328,18 +340,31 @@ export class Worker {
   }
 
   async #beat(): Promise<void> {
-    if (this.#active.size === 0) return;
+    if (this.#options.mustRenew === true) this.#stopUnrenewed();
+    if (this.#active.size === 0 || this.#isBeating) return;
+    this.#isBeating = true;
+    const began = performance.now();
     const held = [...this.#active.values()].map(({ held: each }) => each);
     try {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
       for (const { runId, fence } of held) {
         const active = this.#active.get(runId);
         // This process might have reclaimed the run under a new fence.
-        if (lost.has(runId) && active?.held.fence === fence) active.stop.abort(new RunStopped("lost"));
+        if (active?.held.fence !== fence) continue;
+        if (lost.has(runId)) active.stop.abort(new RunStopped("lost"));
+        else active.renewedAt = began;
       }
     } catch (error) {
       this.#options.report(error);
+    } finally {
+      this.#isBeating = false;
     }
+  }
+
+  #stopUnrenewed(): void {
+    const expired = performance.now() - this.#options.leaseMs;
+    for (const { renewedAt, stop } of this.#active.values())
+      if (renewedAt < expired) stop.abort(new RunStopped("lost"));
   }
 
   async #sweep(): Promise<void> {

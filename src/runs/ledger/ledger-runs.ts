@@ -58,6 +58,7 @@ const defaults = {
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
+  canTakeOver: () => true,
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
   planSequel,

@@ -117,6 +117,10 @@ function* giveBack(tx: RunTransaction, row: RunRow, why: RequeueReason): Script<
   yield* refreshQueue(row.session.uid);
 }
 
+function isExpired(ledger: RunLedger | RunTransaction, leaseUntil: number): boolean {
+  return leaseUntil <= ledger.now() && ledger.options.canTakeOver();
+}
+
 /** Returns runs whose owner has died or whose lease has expired. */
 function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunRow[]> {
   const active = yield* tx.all(
@@ -132,7 +136,7 @@ function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunR
     return known;
   };
   const lost = active.filter(
-    ({ owner, lease_until }) => Number(lease_until) <= tx.now() || isGone(String(owner)),
+    ({ owner, lease_until }) => isExpired(tx, Number(lease_until)) || isGone(String(owner)),
   );
   if (lost.length === 0) return [];
   const ids = JSON.stringify(lost.map(({ run_id }) => run_id));
@@ -148,7 +152,7 @@ export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null
   const problems: unknown[] = [];
   for (const row of await ledger.read((tx) => findLostRuns(tx, exceptOf))) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
-      owner !== null && ((leaseUntil ?? 0) <= ledger.now() || ledger.options.isGone(owner));
+      owner !== null && (isExpired(ledger, leaseUntil ?? 0) || ledger.options.isGone(owner));
     await requeue(ledger, row, "lost", isStill).catch((error: unknown) => {
       if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) problems.push(error);
     });

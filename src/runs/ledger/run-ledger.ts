@@ -175,6 +175,8 @@ export interface RunLedgerOptions {
   readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead. If so, there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
+  /** `false` while an owner whose lease has expired might only have lost the database for a moment. */
+  canTakeOver(): boolean;
   /**
    * Runs a script in a transaction under the session's write lock and returns the current leaf. Throws `fenced` if the
    * script returns `false`.
