@@ -135,8 +135,31 @@ export type SkeinEvent<T extends SkeinEventType = SkeinEventType> = {
 
 export type Emit = (event: SkeinEvent) => void;
 
-/** Passes events to listeners in order. An error in a listener is reported and does not affect the other listeners. */
-export class EventBus {
+/** The events of all processes that use the same store. */
+export interface SharedEvents {
+  /**
+   * `onLoss` is called when events of other processes might be missing. A listener then reads the state that it needs.
+   * Returns a function that unsubscribes.
+   */
+  subscribe(listener: (event: SkeinEvent) => void, onLoss?: () => void): () => void;
+  /** Resolves once other processes can read the events that this process has emitted. */
+  flush(): Promise<void>;
+  /** Delivers the events that other processes have emitted so far. */
+  catchUp(): Promise<void>;
+}
+
+/** Carries events to and from other processes. */
+export interface EventFeed extends SharedEvents {
+  /** Starts sending and receiving. Earlier events of other processes are not delivered. */
+  join(): Promise<void>;
+  publish(event: SkeinEvent): void;
+}
+
+/**
+ * Passes the events of this process to listeners in order. An error in a listener is reported and does not affect the
+ * other listeners.
+ */
+export class EventBus implements SharedEvents {
   readonly #listeners = new Set<(event: SkeinEvent) => void>();
   readonly #report: (error: unknown) => void;
 
@@ -154,10 +177,32 @@ export class EventBus {
     }
   };
 
-  /** Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
     const entry = (event: SkeinEvent) => listener(event);
     this.#listeners.add(entry);
     return () => void this.#listeners.delete(entry);
   }
+
+  async flush(): Promise<void> {
+    // No other process reads the bus.
+  }
+
+  async catchUp(): Promise<void> {
+    // The bus delivers at once.
+  }
+}
+
+/** Combines the events of this process with those that a feed delivers. */
+export function withFeed(bus: EventBus, feed: EventFeed | null): SharedEvents {
+  if (feed === null) return bus;
+  return {
+    subscribe: (listener, onLoss) => {
+      const leaves = [bus.subscribe(listener), feed.subscribe(listener, onLoss)];
+      return () => {
+        for (const leave of leaves) leave();
+      };
+    },
+    flush: () => feed.flush(),
+    catchUp: () => feed.catchUp(),
+  };
 }

@@ -63,6 +63,8 @@ export interface World {
   readonly numbers: EventNumbers;
   readonly problems: unknown[];
   emit(event: SkeinEvent): void;
+  /** Reports that events of other processes are missing. */
+  lose(): void;
   /** Lets the hub do its deferred work once. */
   tick(): void;
   /** Repeats this until no work remains, up to a limit. */
@@ -74,13 +76,17 @@ export function hubWorld(
 ): World {
   const problems: unknown[] = [];
   const due: (() => void)[] = [];
+  const losses: (() => void)[] = [];
   const bus = new EventBus((error) => void problems.push(error));
   const numbers = options.numbers ?? countFrom(1);
   const hub = createEventHub({
     redactor: createRedactor(),
     ...options,
     numbers,
-    subscribe: (listener) => bus.subscribe(listener),
+    subscribe: (listener, onLoss) => {
+      losses.push(onLoss ?? (() => undefined));
+      return bus.subscribe(listener);
+    },
     report: (error) => void problems.push(error),
     schedule: (act) => void due.push(act),
   });
@@ -90,7 +96,10 @@ export function hubWorld(
   const settle = (most = 1000) => {
     for (let round = 0; round < most && due.length > 0; round += 1) tick();
   };
-  return { bus, hub, numbers, problems, emit: bus.emit, tick, settle };
+  const lose = () => {
+    for (const act of losses) act();
+  };
+  return { bus, hub, numbers, problems, emit: bus.emit, lose, tick, settle };
 }
 
 const basis = { tokenId: "t", name: "test", expiresAt: null };

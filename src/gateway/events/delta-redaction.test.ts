@@ -150,3 +150,21 @@ function cut([words, places]: [string[], number[]], kind: "text" | "thinking"): 
   const at = [0, ...places.map((place) => place % (text.length + 1)), text.length].toSorted((a, b) => a - b);
   return at.slice(1).map((to, index) => delta(text.slice(at[index], to), { kind }));
 }
+
+test("after a missing piece, readers without the scope admin get no text until the next answer", () => {
+  const { emit, plain, admin } = readers();
+  const [first, second] = [secret.slice(0, 30), secret.slice(30)];
+  const at = (text: string, offset: number) => delta(text, { offset });
+  // The first half of the secret never arrives.
+  emit(at("Here it is: ", 0));
+  emit(at(second, 12 + first.length));
+  emit(ended());
+  expect(textOf(plain)).toBe("Here it is: ");
+  expect(textOf(admin)).toBe(`Here it is: ${second}`);
+  const joined = readers();
+  joined.emit(at(second, first.length));
+  joined.emit(appended("assistant", "all of it"));
+  joined.emit(at("Next.", 0));
+  joined.emit(ended());
+  expect(textOf(joined.plain)).toBe("Next.");
+});

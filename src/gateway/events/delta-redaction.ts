@@ -7,6 +7,8 @@ type Delta = SkeinEvent<"run.delta">;
 interface Open {
   readonly stream: RedactionStream;
   readonly last: Delta;
+  /** `true` if a piece is missing. Nothing is shown, because the next piece might be the second half of a secret. */
+  readonly isBroken: boolean;
 }
 
 interface Speaker {
@@ -79,13 +81,15 @@ export class DeltaRedaction {
   #push(event: Delta): Masked {
     const [run, place] = [runOf(event), placeOf(event)];
     const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
-    const stream = open.get(event.kind)?.stream ?? this.#redactor.stream();
+    const before = open.get(event.kind);
+    const stream = before?.stream ?? this.#redactor.stream();
+    const isBroken = before?.isBroken === true || isOutOfPlace(event, before?.last);
     // Moves the run to the end, and to its new session if the session has changed.
     this.#close(run);
-    this.#runs.set(run, { place, isSilent, open: open.set(event.kind, { stream, last: event }) });
+    this.#runs.set(run, { place, isSilent, open: open.set(event.kind, { stream, last: event, isBroken }) });
     this.#speaking.set(place, run);
     const text = stream.push(event.delta);
-    return { tails: this.#makeRoom(event.at), text: isSilent ? "" : text };
+    return { tails: this.#makeRoom(event.at), text: isSilent || isBroken ? "" : text };
   }
 
   /** Evicts the run that has been silent the longest, in case its end was never reported. */
@@ -101,9 +105,9 @@ export class DeltaRedaction {
     const isSilent = this.#runs.get(run)?.isSilent ?? false;
     const open = this.#close(run);
     if (isSilent) return [];
-    return open.flatMap(({ stream, last }) => {
+    return open.flatMap(({ stream, last, isBroken }) => {
       const delta = stream.end();
-      return delta === "" ? [] : [{ ...last, at: at ?? last.at, delta }];
+      return delta === "" || isBroken ? [] : [{ ...last, at: at ?? last.at, delta }];
     });
   }
 
@@ -114,6 +118,12 @@ export class DeltaRedaction {
     if (this.#speaking.get(speaker.place) === run) this.#speaking.delete(speaker.place);
     return [...speaker.open.values()];
   }
+}
+
+/** Whether text before this piece is missing. This can happen only to events from other processes. */
+function isOutOfPlace({ offset }: Delta, before: Delta | undefined): boolean {
+  const end = before === undefined ? 0 : before.offset + before.delta.length;
+  return offset !== 0 && offset !== end;
 }
 
 /** Whether the run starts a new text after this event. */

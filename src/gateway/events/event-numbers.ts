@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { isDiskFault } from "../../core/errors.ts";
-import type { Ledger } from "../../runs/contract.ts";
+import type { Script, ScriptEngine } from "../../core/script.ts";
+import { changeRows, queryRow } from "../../core/script.ts";
 
 /** The sequence numbers of events. They only increase, even across restarts. */
 export interface EventNumbers {
@@ -27,54 +28,78 @@ export function countFrom(first: number): EventNumbers {
 }
 
 const fact = "gateway.events.reserved";
-/** If a block cannot be saved, the process uses one that starts at most this many blocks ahead. */
+/** A block that cannot be saved starts at most this many blocks ahead. */
 const farthest = 1_000_000;
 
 export interface DurableOptions {
-  readonly ledger: Ledger;
+  readonly engine: Pick<ScriptEngine, "read" | "change">;
   readonly blockSize?: number;
-  /** Runs `act` after the current code, which might be inside a transaction that is rolled back. */
-  readonly later?: (act: () => void) => void;
-  /** Called when the next block could not be reserved ahead of time. */
+  /** Called when a block could not be saved. */
   readonly report?: (error: unknown) => void;
 }
 
 /**
  * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
- * block is lost when the process exits. A gateway that starts on a full disk uses a block far ahead that no later
- * process is likely to use. It saves the block as soon as it can.
+ * block is lost when the process exits. While the disk is full or the database is down, the process uses a block far
+ * ahead that no other process is likely to use. It saves the block as soon as it can.
  */
-export function createDurableNumbers(options: DurableOptions): EventNumbers {
-  return new DurableNumbers(options);
+export async function openDurableNumbers(options: DurableOptions): Promise<EventNumbers> {
+  const { engine, blockSize = 1_000_000, report = () => undefined } = options;
+  const first = await reserveBlock(engine, blockSize).catch(async (error: unknown) => {
+    if (!isDiskFault(error)) throw error;
+    report(error);
+    return blockFarAfter(await engine.read(readReserved), blockSize);
+  });
+  return new DurableNumbers({ engine, blockSize, report }, first);
 }
 
 interface Block {
   readonly first: number;
   last: number;
+  isSaved: boolean;
+}
+
+function blockFarAfter(reserved: number, size: number): Block {
+  const before = reserved + randomInt(1, farthest) * size;
+  return { first: before + 1, last: before + size, isSaved: false };
+}
+
+function reserveBlock(engine: DurableOptions["engine"], size: number): Promise<Block> {
+  return engine.change("synced", "gateway", function* () {
+    const before = yield* readReserved();
+    yield* writeReserved(before + size);
+    return { first: before + 1, last: before + size, isSaved: true };
+  });
+}
+
+function* readReserved(): Script<number> {
+  return Number((yield* queryRow("SELECT value FROM facts WHERE name = ?", fact))?.value ?? 0);
+}
+
+function* writeReserved(last: number): Script<void> {
+  yield* changeRows(
+    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    fact,
+    String(last),
+  );
 }
 
 class DurableNumbers implements EventNumbers {
-  readonly #ledger: Ledger;
-  readonly #size: number;
-  readonly #later: (act: () => void) => void;
-  readonly #report: (error: unknown) => void;
-  /** The blocks that this process has reserved, in order. Adjacent blocks are merged. */
-  readonly #blocks: Block[] = [];
+  readonly #options: Required<DurableOptions>;
+  /** The blocks that this process has used, in order. Adjacent blocks are merged. */
+  readonly #blocks: Block[];
   #ahead: Block | null = null;
-  #reserveAt: number;
+  /** The number from which on the next write is due. */
+  #saveAt: number;
+  #isSaving = false;
   #last: number;
-  #isUnsaved = false;
 
-  constructor({ ledger, blockSize = 1_000_000, later = queueMicrotask, report }: DurableOptions) {
-    this.#ledger = ledger;
-    this.#size = blockSize;
-    this.#later = later;
-    this.#report = report ?? (() => undefined);
-    const block = this.#firstBlock();
-    this.#blocks.push(block);
+  constructor(options: Required<DurableOptions>, first: Block) {
+    this.#options = options;
+    this.#blocks = [first];
+    this.#saveAt = this.#dueIn(first);
     // No event has this number. A client that resumes from it has not seen any event from this process yet.
-    this.#last = block.first;
-    this.#reserveAt = block.last - Math.floor(blockSize / 2);
+    this.#last = first.first;
   }
 
   get last(): number {
@@ -82,10 +107,8 @@ class DurableNumbers implements EventNumbers {
   }
 
   next(): number {
-    const block = this.#current();
-    if (this.#isUnsaved) this.#later(() => this.#save(block));
-    this.#last = this.#last < block.last ? this.#last + 1 : this.#enterNext();
-    if (this.#last === this.#reserveAt) this.#later(() => this.#reserveAhead());
+    this.#last = this.#last < this.#current().last ? this.#last + 1 : this.#enterNext();
+    if (this.#last >= this.#saveAt && !this.#isSaving) void this.#save(this.#current());
     return this.#last;
   }
 
@@ -97,65 +120,45 @@ class DurableNumbers implements EventNumbers {
     return this.#blocks.at(-1) as Block;
   }
 
+  #dueIn({ first, last, isSaved }: Block): number {
+    return isSaved ? last - Math.floor(this.#options.blockSize / 2) : first;
+  }
+
   #enterNext(): number {
-    const block = this.#ahead ?? this.#reserve();
-    this.#ahead = null;
     const before = this.#current();
+    const block = this.#ahead ?? blockFarAfter(before.last, this.#options.blockSize);
+    this.#ahead = null;
+    this.#saveAt = this.#dueIn(block);
     if (block.first === before.last + 1) before.last = block.last;
     else this.#blocks.push(block);
-    this.#reserveAt = block.last - Math.floor(this.#size / 2);
     return block.first;
   }
 
-  /** If the write fails, it is retried later, and once more when the block is used up. */
-  #reserveAhead(): void {
-    if (this.#ahead !== null) return;
+  /** Saves the block if it is not saved yet. Otherwise, reserves the next one. A failed write is retried later. */
+  async #save(block: Block): Promise<void> {
+    const { engine, blockSize, report } = this.#options;
+    this.#isSaving = true;
+    // The current code might be inside a transaction that is rolled back.
+    await Promise.resolve();
     try {
-      this.#ahead = this.#reserve();
+      if (block.isSaved) this.#keepAhead(await reserveBlock(engine, blockSize));
+      else {
+        await engine.change("synced", "gateway", function* () {
+          yield* writeReserved(Math.max(block.last, yield* readReserved()));
+        });
+        block.isSaved = true;
+      }
+      this.#saveAt = this.#ahead === null ? this.#dueIn(this.#current()) : Number.POSITIVE_INFINITY;
     } catch (error) {
-      this.#reserveAt = this.#last + Math.max(1, Math.floor(this.#size / 20));
-      this.#report(error);
+      report(error);
+      this.#saveAt = this.#last + (block.isSaved ? Math.ceil(blockSize / 20) : 1);
+    } finally {
+      this.#isSaving = false;
     }
   }
 
-  #firstBlock(): Block {
-    try {
-      return this.#reserve();
-    } catch (error) {
-      if (!isDiskFault(error)) throw error;
-      this.#report(error);
-      this.#isUnsaved = true;
-      const before = this.#reserved() + randomInt(1, farthest) * this.#size;
-      return { first: before + 1, last: before + this.#size };
-    }
-  }
-
-  /** Retried with every event until the write succeeds. */
-  #save({ last }: Block): void {
-    if (!this.#isUnsaved) return;
-    try {
-      this.#ledger.exclusively(() => this.#write(Math.max(last, this.#reserved())));
-      this.#isUnsaved = false;
-    } catch (error) {
-      if (!isDiskFault(error)) this.#report(error);
-    }
-  }
-
-  #reserve(): Block {
-    return this.#ledger.exclusively(() => {
-      // A block that has not been saved yet might be further ahead.
-      const before = Math.max(this.#reserved(), this.#blocks.at(-1)?.last ?? 0);
-      const last = before + this.#size;
-      this.#write(last);
-      return { first: before + 1, last };
-    });
-  }
-
-  #reserved(): number {
-    return Number(this.#ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
-  }
-
-  #write(last: number): void {
-    this.#ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(last));
+  /** A block that was reserved too late is not used, because numbers never decrease. */
+  #keepAhead(block: Block): void {
+    if (block.first > this.#last) this.#ahead = block;
   }
 }

@@ -317,3 +317,19 @@ describe("event recipients", () => {
     expect(slow.frames).toHaveLength(1);
   });
 });
+
+test("[MCH6] when events of other processes are missing, every reader gets a gap, also one that reconnects later", () => {
+  const { hub, emit, lose, settle } = hubWorld();
+  const [live, later] = [new TestSink(), new TestSink()];
+  hub.subscribe(adminOfAll, want(), live);
+  emit(updated());
+  const before = hub.seq;
+  lose();
+  emit(updated());
+  settle();
+  hub.subscribe(adminOfAll, want(), later, before);
+  settle();
+  const told = [`gap ${before}-${before + 1} gone`, `session.updated ${before + 2}`];
+  expect(live.said).toEqual([`session.updated ${before}`, ...told]);
+  expect(later.said).toEqual(told);
+});

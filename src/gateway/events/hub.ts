@@ -1,6 +1,6 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { SkeinEvent } from "../../core/events.ts";
+import type { SharedEvents, SkeinEvent } from "../../core/events.ts";
 import type { GatewayEvent } from "../../protocol/events.ts";
 import { wireLimits } from "../../protocol/frames.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -34,14 +34,12 @@ export const hubLimits: RingLimits & ReaderLimits & { readonly frames: number } 
   frames: 16 * mebi,
 };
 
-export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
-
 export interface EventHubOptions {
   readonly numbers: EventNumbers;
   /** A reload can change the secrets that this redactor removes. */
   readonly redactor: Redactor;
-  /** The event bus, which stays the same across reloads. */
-  readonly subscribe: Subscribe;
+  /** Delivers events across reloads. */
+  readonly subscribe: SharedEvents["subscribe"];
   /** Called when a sink fails or an event cannot be encoded as JSON. */
   readonly report?: (error: unknown) => void;
   readonly limits?: Partial<typeof hubLimits>;
@@ -95,7 +93,10 @@ class Hub implements OpenEventHub {
       },
       report,
     };
-    this.#leave = subscribe((event) => this.#publish(event));
+    this.#leave = subscribe(
+      (event) => this.#publish(event),
+      () => this.#lose(),
+    );
   }
 
   get seq(): number {
@@ -152,6 +153,13 @@ class Hub implements OpenEventHub {
     if (isForgetting(event)) this.#forget(event);
     this.#keep({ event, masked: this.#follow(event, text ?? ""), isTail: false });
     this.#tell();
+  }
+
+  /** Makes every reader read its state again, including those that reconnect later. */
+  #lose(): void {
+    const seq = this.#numbers.next();
+    this.#home.ring.clear(seq);
+    for (const subscriber of this.#index.all()) subscriber.miss(seq);
   }
 
   /** Records the text that the run has streamed. Returns the part of a delta that redacted readers receive. */

@@ -247,6 +247,12 @@ export class EventRing {
     while (this.#bytes > this.#limits.bytes && this.size > 0) this.#dropFirst();
   }
 
+  /** Drops all events. `last` is the number of the last one that readers have missed. */
+  clear(last: number): void {
+    while (this.size > 0) this.#dropFirst();
+    this.#goneUpTo = last;
+  }
+
   /** Returns the first event after a number. */
   behind(seq: number): StoredEvent | null {
     let [low, high] = [this.#from, this.#to];

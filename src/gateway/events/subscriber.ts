@@ -126,6 +126,14 @@ export class Subscriber implements Subscription {
     });
   }
 
+  /** Reports that events up to a number are missing. A replay finds that out by itself. */
+  miss(seq: number): void {
+    if (!this.#isLive || this.#isClosed) return;
+    this.#miss(this.#cursor, seq, "gone");
+    this.#cursor = seq;
+    this.#home.wait(this);
+  }
+
   /** Continues the replay, doing at most this much work. */
   feed(work: number): FeedResult {
     let left = work;
