@@ -9,7 +9,8 @@ import { createFileBoundary, ScratchFolder } from "./app/files.ts";
 import { openMcp } from "./app/mcp.ts";
 import type { GivenModels } from "./app/models.ts";
 import { createModels } from "./app/models.ts";
-import { openStores, placedByStore } from "./app/open-store.ts";
+import { openBackend } from "./app/open-backend.ts";
+import { openStores, placedByStore, sharedClock } from "./app/open-store.ts";
 import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
 import { attachRuns } from "./app/runs.ts";
@@ -24,7 +25,7 @@ import type { OptionNames } from "./core/check-options.ts";
 import type { Clock } from "./core/clock.ts";
 import { systemClock } from "./core/clock.ts";
 import { SkeinError } from "./core/errors.ts";
-import { EventBus } from "./core/events.ts";
+import { EventBus, withFeed } from "./core/events.ts";
 import type { IdSource } from "./core/ids.ts";
 import { createIdSource } from "./core/ids.ts";
 import { isAcpKey } from "./core/keys.ts";
@@ -49,6 +50,7 @@ import { RunWatcher } from "./sessions/run-watcher.ts";
 import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEndHooks } from "./sessions/session-end-hooks.ts";
 import { Skein } from "./sessions/skein.ts";
+import type { Backend } from "./store/backend.ts";
 import type { Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
@@ -68,6 +70,11 @@ export interface SkeinOptions {
    * sessions are stored in `work.db` in `dir`. You must close the store yourself after closing the Skein instance.
    */
   readonly store?: Store;
+  /**
+   * A database that several machines share, instead of files in `dir`. See `openPostgres` in `skein/postgres`. You must
+   * close it yourself after closing the Skein instance.
+   */
+  readonly backend?: Backend;
   /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
@@ -99,7 +106,7 @@ export interface SkeinOptions {
   readonly quiet?: boolean;
   /**
    * How long a process that does not renew its lease is still considered the owner of its runs, in milliseconds.
-   * Defaults to 30,000.
+   * Defaults to 30,000, or to 8,000 if several machines share the store.
    */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -116,6 +123,7 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
   dir: true,
   memory: true,
   store: true,
+  backend: true,
   stores: true,
   agents: true,
   app: true,
@@ -151,12 +159,16 @@ export async function openSkein(
   inside: (app: App) => void = () => undefined,
 ): Promise<Skein> {
   const options = placedByStore(given);
-  const { clock = systemClock, usersInProcessFolder: users = "all" } = options;
-  const newId = options.newId ?? createIdSource(clock);
+  const { usersInProcessFolder: users = "all" } = options;
   const { loaded, configured } = await configOf(options);
   const { config, variable } = loaded;
   const redactor = redactorOf(loaded);
-  const telemetry = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
+  const telemetry = await openWatching(
+    config,
+    options.clock ?? systemClock,
+    (text) => redactor.redact(text).text,
+    options,
+  );
   const { log, metrics, awaitedRuns } = telemetry;
   const report = options.report ?? ((error) => log.write("error", thrownText(error)));
   const bus = new EventBus(report);
@@ -173,16 +185,23 @@ export async function openSkein(
     report: (problem) => log.write("warn", problem),
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
-  const owner = ownerHere(newId());
+  let backend: Backend | null = null;
   try {
-    const spaces = await openStores(options, {
-      loaded,
-      clock,
-      newId,
-      owner,
-      report: recoveryReport(options, telemetry, report),
-      cwdFor: (place) => files.defaultCwd(place),
-    });
+    backend = await ownBackend(options, config, report);
+    const clock = options.clock ?? sharedClock(options, backend) ?? systemClock;
+    const newId = options.newId ?? createIdSource(clock);
+    const owner = ownerHere(newId());
+    const spaces = await openStores(
+      { ...options, ...present({ backend }) },
+      {
+        loaded,
+        clock,
+        newId,
+        owner,
+        report: recoveryReport(options, telemetry, report),
+        cwdFor: (place) => files.defaultCwd(place),
+      },
+    );
     store = spaces.store;
     const { hooks, endHooks } = openHooks(options, { config, redactor, spaces, report });
     const shared = { config, loaded, clock, newId, owner, redactor, log, metrics, awaitedRuns, report };
@@ -193,6 +212,7 @@ export async function openSkein(
         processFolder.users = "unnamed";
       },
       closeRest: async () => {
+        await backend?.close();
         await scratch.close();
         await stopTelemetry();
       },
@@ -203,9 +223,20 @@ export async function openSkein(
   } catch (error) {
     // Closes everything that has been opened so far.
     await store?.close().catch(report);
+    await backend?.close().catch(report);
     await stopTelemetry().catch(report);
     throw error;
   }
+}
+
+/** Opens the database that the configuration names. Returns `null` if there is none, or the caller has opened it. */
+async function ownBackend(
+  { backend, store, memory }: SkeinOptions,
+  config: LoadedConfig["config"],
+  report: (error: unknown) => void,
+): Promise<Backend | null> {
+  const isGiven = backend !== undefined || store !== undefined || memory === true;
+  return isGiven ? null : openBackend(config, report);
 }
 
 /** The members that `openSkein` creates first because they do not depend on any others. */
@@ -247,8 +278,14 @@ async function wire(
 ): Promise<{ readonly app: App; start(): void }> {
   const { config, loaded, agents, clock, bus, report, owner, store, redactor } = opened;
   const closing = new AbortController();
+  const { shared } = store.work;
+  const feed = shared?.events ?? null;
+  await feed?.join();
+  const events = withFeed(bus, feed);
+  const stopPublishing = feed === null ? () => undefined : bus.subscribe((event) => feed.publish(event));
   const app: App = {
     ...opened,
+    events,
     closed: closing.signal,
     turns: new Map(),
     isWorking: options.workers !== false,
@@ -304,6 +341,7 @@ async function wire(
       closing.abort(wasClosed());
       stopStoreEvents();
       stopAnnouncing();
+      stopPublishing();
       await store.close();
       await closeRest();
     }),
@@ -312,10 +350,11 @@ async function wire(
   const stopStoreEvents = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const acp = openAcp(app, options.env ?? process.env);
   const channels = openChannels(app, options.channels ?? []);
-  const runs = attachRuns(app, options);
+  const leaseMs = options.leaseMs ?? shared?.leaseMs ?? defaultLeaseMs;
+  const runs = attachRuns(app, { ...options, leaseMs });
   await settleStores(app);
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus, clock, closing.signal);
+  const watcher = new RunWatcher(runs, events, clock, closing.signal);
   const redact = (text: string) => redactor.redact(text).text;
   const given = present({ given: options.models as GivenModels });
   const models = createModels({ config, env: loaded.variable, loop: { clock, redact }, ...given });
@@ -331,7 +370,7 @@ async function wire(
   const runtime: Runtime = {
     run: (turn) => (isAcpKey(turn.about.sessionKey) ? acp.runtime : loop).run(turn),
   };
-  const engine = createEngine(app, options.leaseMs ?? defaultLeaseMs);
+  const engine = createEngine(app, leaseMs);
   const calls = lazyCalls(app);
   const stopAnnouncing = announceChildEnds(app);
   const stopRelaying = relayProgress(app);

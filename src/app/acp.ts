@@ -27,7 +27,7 @@ const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) =>
 };
 
 export function openAcp(app: App, env: Readonly<Record<string, string | undefined>>): Acp {
-  const { config, bus, files, clock, report } = app;
+  const { config, events, files, clock, report } = app;
   const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
@@ -47,7 +47,7 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     );
     return opened;
   };
-  const stop = bus.subscribe(({ type, sessionId }) => {
+  const stop = events.subscribe(({ type, sessionId }) => {
     const act = actOn[type];
     if (opened !== null && act !== undefined)
       void opened.then((runtime) => act(runtime, sessionId)).catch(report);

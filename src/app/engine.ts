@@ -30,12 +30,21 @@ const wakesWorker: ReadonlySet<string> = new Set([
 
 export function createEngine(app: App, leaseMs: number): Engine {
   const { store, runs, bus, owner, clock, outgoing, report } = app;
-  const execute = (claim: Claim, signal: AbortSignal) => executeRun(app, claim, signal);
+  // Other processes must not see the events of a session's next run before those of this one.
+  const execute = async (claim: Claim, signal: AbortSignal) => {
+    await app.events.catchUp();
+    try {
+      return await executeRun(app, claim, signal);
+    } finally {
+      await app.events.flush();
+    }
+  };
   const worker = new Worker({
     runs,
     owner,
     clock,
     leaseMs,
+    mustRenew: store.work.shared !== null,
     execute: stopInTime(execute, runs, report),
     report,
   });

@@ -21,7 +21,9 @@ export interface BoundaryParts
 /** Creates the file boundary for a root folder. Its store does not have to be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
-  const root = loaded.config.store.path;
+  const { path: root, kind } = loaded.config.store;
+  // A child might run on another machine than the one that wrote its attachments.
+  const hasFiles = memoryAttachments === undefined && kind === "files";
   const placeOf = (userId: string | null, agentId: string) => ({
     home: homeOf(defaultNamespace, userId),
     agentId,
@@ -32,7 +34,8 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
       memoryAttachments === undefined ? agentFolder(root, placeOf(userId, agentId)) : null,
     attachments:
       memoryAttachments ??
-      ((userId, agentId, sessionId) => attachmentsFolder(root, placeOf(userId, agentId), sessionId)),
+      ((userId, agentId, sessionId) =>
+        hasFiles ? attachmentsFolder(root, placeOf(userId, agentId), sessionId) : null),
     configurationNames: [...configNames, ".env"],
     configurationFiles: loaded.file === null ? [] : [loaded.file, join(dirname(loaded.file), ".env")],
     agent,

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import manifest from "../../package.json" with { type: "json" };
 import type { Redactor } from "../access/redaction/redactor.ts";
-import type { SkeinEvent } from "../core/events.ts";
+import type { SharedEvents } from "../core/events.ts";
 import { thrownText } from "../core/text.ts";
 import { ensureAdminToken } from "../gateway/auth/admin-token.ts";
 import { exchangeLinkCode } from "../gateway/auth/link-codes.ts";
 import type { Principal } from "../gateway/auth/principal.ts";
 import { Tokens } from "../gateway/auth/tokens.ts";
-import { createDurableNumbers } from "../gateway/events/event-numbers.ts";
+import type { EventNumbers } from "../gateway/events/event-numbers.ts";
+import { openDurableNumbers } from "../gateway/events/event-numbers.ts";
 import { selectEvents } from "../gateway/events/event-selection.ts";
 import { createEventHub } from "../gateway/events/hub.ts";
 import type { LiveTexts } from "../gateway/events/live-runs.ts";
@@ -21,10 +22,8 @@ import { heavyToolQueueOf } from "../gateway/methods/heavy-calls.ts";
 import { createServer, mountServer } from "../gateway/server/create-server.ts";
 import type { Server, ServerOptions } from "../gateway/server/server-options.ts";
 import type { GatewayEvent } from "../protocol/events.ts";
-import type { Ledger } from "../runs/contract.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
-import { requireLedger } from "../store/work.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
 /** How long pending requests have to finish when the gateway closes. */
@@ -36,14 +35,14 @@ export async function mountGateway(
   root: string,
   { allowedHosts = [] }: MountOptions,
 ): Promise<MountedGateway> {
-  const { clock, config, store, bus, redactor } = app;
+  const { clock, config, store, events, redactor } = app;
   const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
-  const ledger = requireLedger(store.work, "A gateway");
   const tokens = new Tokens(store.work, { clock, keepsRevocations: true });
   await ensureAdminToken(root, tokens);
-  const subscribe: HubOptions["subscribe"] = (listener) => bus.subscribe(listener);
-  const hub = openHub({ ledger, subscribe, redactor: () => redactor, report });
+  const subscribe: HubOptions["subscribe"] = (listener, onLoss) => events.subscribe(listener, onLoss);
+  const numbers = await openDurableNumbers({ engine: store.work.engine, report });
+  const hub = openHub({ numbers, subscribe, redactor: () => redactor, report });
   const served: MethodApp = { ...app, skein: new Skein(app), tokens, live: hub };
   const handlers = allHandlers(served);
   const dispatch = new Dispatch({
@@ -103,8 +102,7 @@ export async function mountGateway(
   };
 }
 
-function openHub({ ledger, subscribe, redactor, report }: HubOptions): GatewayHub {
-  const numbers = createDurableNumbers({ ledger, report });
+function openHub({ numbers, subscribe, redactor, report }: HubOptions): GatewayHub {
   const current: Redactor = {
     redact: (text) => redactor().redact(text),
     redactJson: (value) => redactor().redactJson(value),
@@ -170,10 +168,9 @@ export const gatewayPieces: GatewayPieces = {
 };
 
 export interface HubOptions {
-  /** The database of event numbers. */
-  readonly ledger: Ledger;
-  /** Delivers events from every Skein instance in the process, across reloads. Returns a function that unsubscribes. */
-  subscribe(listener: (event: SkeinEvent) => void): () => void;
+  readonly numbers: EventNumbers;
+  /** Delivers events from every Skein instance in the process, across reloads, and from other processes. */
+  readonly subscribe: SharedEvents["subscribe"];
   /** Called for each use because a reload replaces the redactor. */
   redactor(): Redactor;
   /** Receives errors that no client is waiting for. */

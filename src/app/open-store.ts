@@ -5,6 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { SkeinStore } from "../sessions/app.ts";
+import type { Backend } from "../store/backend.ts";
 import type { Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-changes.ts";
 import type { ExternalRuns } from "../store/external-store.ts";
@@ -30,6 +31,8 @@ export interface StoreChoice {
   /** The caller's own store, which the caller must close. */
   readonly store?: Store;
   readonly stores?: Readonly<Record<string, Store>>;
+  /** A database that several machines share. The caller must close it. */
+  readonly backend?: Backend;
 }
 
 export interface OpenStoreParts {
@@ -71,6 +74,7 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
   const { config } = parts.loaded;
   const { store } = choice;
   if (store !== undefined) return isWorking(store) ? leftOpen(store) : openExternal(store, choice, parts);
+  if (choice.backend !== undefined) return choice.backend.openStore({ clock, newId });
   if (choice.memory === true) return createMemoryStore({ clock, newId });
   return openFilesStore({
     root: config.store.path,
@@ -81,6 +85,12 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
     report,
     cwdFor,
   });
+}
+
+/** Returns the time of a database that several machines share. */
+export function sharedClock({ store, backend }: StoreChoice, own: Backend | null): Clock | undefined {
+  const given = store !== undefined && isWorking(store) ? store.work.shared : null;
+  return (given ?? backend?.shared ?? own?.shared)?.clock;
 }
 
 /** Whether this is one of this package's stores, which also store the runs of their sessions. */

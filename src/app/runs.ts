@@ -60,13 +60,14 @@ function rim(
   store: WorkingStore,
 ): Pick<
   LedgerRunsOptions,
-  "engine" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
+  "engine" | "isGone" | "canTakeOver" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
 > {
   if (store.work.ledger !== null) migrateRuns(store.work.ledger);
   return {
     removeAttachments: removeHandedFiles,
     engine: store.work.engine,
     isGone: isOwnerGone,
+    canTakeOver: () => store.work.shared?.canTakeOver() ?? true,
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>
       (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { GatewayPieces } from "../app/gateway.ts";
+import type { LoadOptions } from "../config/root.ts";
 import { escapeToLine } from "../core/text.ts";
 import { tokenPath } from "../gateway/auth/admin-token.ts";
 import type { StartPayload } from "../protocol/command-payloads.ts";
@@ -26,6 +27,7 @@ export function registerStart(command: Command, context: CommandContext): void {
       "the port to listen on, or 0 for any free port (default: as configured, otherwise 18790)",
       portNumber,
     )
+    .option("--store <address>", "where sessions are stored, for example postgres://db.example.org/skein")
     .option("--expose", "allow listening on an address that other machines can reach")
     .option("--open", "open the console in the default browser")
     .addHelpText(
@@ -35,6 +37,7 @@ export function registerStart(command: Command, context: CommandContext): void {
         "skein start --open",
         "skein start --dir ./project/.skein --port 0",
         "skein start --host 0.0.0.0 --expose",
+        "skein start --store postgres://skein:secret@db.example.org/skein",
         "skein start --json",
       ),
     )
@@ -63,6 +66,7 @@ export interface StartOptions {
   readonly host?: string;
   readonly port?: number;
   readonly expose?: boolean;
+  readonly store?: string;
   readonly open?: boolean;
 }
 
@@ -87,7 +91,7 @@ export async function startCommand(
       ...(port !== undefined && { port }),
       ...(expose && { expose }),
     };
-    const where = loadOptions(cli);
+    const where = withStore(loadOptions(cli), options.store);
     const onReload = (file: string | null) =>
       options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, overrides, version, pieces, onReload });
@@ -104,6 +108,11 @@ export async function startCommand(
   } finally {
     stop.end();
   }
+}
+
+/** The option has the same effect as the variable. */
+function withStore(where: LoadOptions, store: string | undefined): LoadOptions {
+  return store === undefined ? where : { ...where, env: { ...where.env, SKEIN_STORE: store } };
 }
 
 async function serveUntilStopped(

@@ -109,14 +109,14 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 
 /**
  * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user, and all others that take a slot if it `takesSlot`. `tokens` excludes other changes to the gateway's tokens. `null`
- * if its statements are safe next to any other transaction.
+ * user, and all others that take a slot if it `takesSlot`. `gateway` excludes other changes to the gateway's
+ * tokens and event numbers. `null` if its statements are safe next to any other transaction.
  */
 export type Whose =
   | (({ readonly userId: string | null } | { readonly runId: string } | { readonly approvalId: string }) & {
       readonly takesSlot?: boolean;
     })
-  | "tokens"
+  | "gateway"
   | null;
 
 /** Runs scripts on a database that several processes share. */

@@ -230,7 +230,7 @@ test("a run that was ended from outside is stopped at once, not at the next hear
 });
 
 test.each([true, false])(
-  "[MCH5] a run whose lease cannot be renewed is stopped if it must be (%s)",
+  "a run whose lease cannot be renewed is stopped if it must be (%s)",
   async (mustRenew) => {
     const begun = Promise.withResolvers<AbortSignal>();
     let queued = 1;

@@ -6,7 +6,7 @@ import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
-import type { EventBus } from "../core/events.ts";
+import type { EventBus, SharedEvents } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Calls } from "../protocol/calls.ts";
@@ -53,7 +53,10 @@ export interface App {
   readonly files: FileBoundary;
   readonly runs: LedgerRuns;
   readonly endHooks: SessionEndHooks<SkeinStore>;
+  /** The events of this process. */
   readonly bus: EventBus;
+  /** The events of all processes that use the store, including this one. */
+  readonly events: SharedEvents;
   readonly hooks: HookRegistry;
 
   readonly agents: Agents;

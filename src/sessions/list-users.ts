@@ -3,30 +3,12 @@ import { present } from "../core/present.ts";
 import { spaceOf } from "../core/space.ts";
 import type { UserListPayload, UserRow } from "../protocol/users.ts";
 import type { RunStore } from "../runs/contract.ts";
-import type { SessionPage, SessionQuery } from "../store/contract.ts";
+import type { EveryUser } from "../store/work.ts";
 
 /** `null` is the unnamed user and sorts first. */
 type UserId = string | null;
 
-/** Lists across all users of a store. */
-export interface EveryUser {
-  /** Returns users in byte order. Starts at the first user if `after` is `undefined`. */
-  usersAfter(after: UserId | undefined, limit: number): readonly UserId[];
-  /** Returns totals for these users' sessions. Users without sessions are omitted. */
-  userFigures(
-    userIds: readonly UserId[],
-  ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Lists all users' sessions in the same way that a store lists one user's. */
-  listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
-  countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
-}
-
-interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"> {
-  readonly userId: UserId;
-  readonly lastActiveAt: number;
-}
-
-interface UserSources extends Omit<EveryUser, "listAllUsers" | "countAllUsers"> {
+interface UserSources extends Pick<EveryUser, "usersAfter" | "userFigures"> {
   readonly runs: Pick<RunStore, "countByUser"> | null;
   readonly tokens: {
     /** In byte order, like `usersAfter`. */
@@ -46,7 +28,7 @@ export async function listUsers(
   // One extra row indicates whether there is another page.
   const counts = await tokens.countByUser(after, limit + 1);
   const withTokens = new Map(counts.map((each) => [each.userId, each.tokens]));
-  const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
+  const found = new Set([...(await usersAfter(after, limit + 1)), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
   const page = sorted.slice(0, limit);
   const { figures, behind } = await userFigures(page);

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import type { EventBus, SkeinEvent } from "../core/events.ts";
+import type { SharedEvents, SkeinEvent } from "../core/events.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import { openStates } from "../runs/states.ts";
 import { noSuchRun } from "./turn-handle.ts";
@@ -30,7 +30,7 @@ interface Wait {
  */
 export class RunWatcher {
   readonly #runs: Watched;
-  readonly #bus: EventBus;
+  readonly #events: SharedEvents;
   readonly #clock: Clock;
   readonly #closed: AbortSignal | null;
   /** In checking order. */
@@ -42,9 +42,14 @@ export class RunWatcher {
   #stop: (() => void) | null = null;
 
   /** `closed` is aborted before the store closes. Remaining waits reject with its reason. */
-  constructor(runs: Watched, bus: EventBus, clock: Clock = systemClock, closed: AbortSignal | null = null) {
+  constructor(
+    runs: Watched,
+    events: SharedEvents,
+    clock: Clock = systemClock,
+    closed: AbortSignal | null = null,
+  ) {
     this.#runs = runs;
-    this.#bus = bus;
+    this.#events = events;
     this.#clock = clock;
     this.#closed = closed;
   }
@@ -60,7 +65,10 @@ export class RunWatcher {
       const run = await this.#runs.get(runId);
       // The run has never existed, or was purged with its session during the wait.
       if (run === null) throw noSuchRun(runId);
-      return run.outcome === null ? null : run;
+      if (run.outcome === null) return null;
+      // Callers receive the events of the run before its result, even if another process has executed it.
+      await this.#events.catchUp();
+      return run;
     };
     return this.#until(look, `run.ended ${runId}`, signal);
   }
@@ -137,7 +145,7 @@ export class RunWatcher {
 
   #start(): void {
     const timer = setInterval(() => this.#poll(), pollMs);
-    const leave = this.#bus.subscribe((event) => {
+    const leave = this.#events.subscribe((event) => {
       for (const sign of signsOf(event)) for (const wait of this.#bySign.get(sign) ?? []) wait.look();
     });
     const onClosed = () => {

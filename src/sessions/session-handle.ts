@@ -170,14 +170,14 @@ export class SessionHandle {
 
   /** Sends a message and starts a turn. The turn runs even if its events are not read. */
   send(text: string, options: SendOptions = {}): Turn {
-    const { bus, runs, watcher, awaitedRuns } = this.#app;
+    const { events, runs, watcher, awaitedRuns } = this.#app;
     const runId = this.#newRunId(this.#user(), options.idempotencyKey);
     const accepted = this.#accept(runId, text, options);
     accepted.catch(() => undefined);
     return new TurnHandle({
       runId,
       accepted,
-      subscribe: (listener) => bus.subscribe(listener),
+      subscribe: (listener) => events.subscribe(listener),
       waits: (id) => runs.waits(id),
       untilEnded: (id) => watcher.untilEnded(id),
       abort: (id) => runs.abort(id),

@@ -101,7 +101,7 @@ export class Skein {
 
   /** Calls the listener for every event in this process. Returns a function that unsubscribes. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
-    return this.#app.bus.subscribe((event) => listener(withPlainUsers(event)));
+    return this.#app.events.subscribe((event) => listener(withPlainUsers(event)));
   }
 
   /** Returns the run that was accepted under this user's idempotency key, or `null` if there is none. */

@@ -87,6 +87,7 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     return {
       engine: new SqliteEngine(ledger),
       ledger,
+      shared: null,
       attend: (attendant) => {
         attendance.attendant = attendant;
       },

@@ -150,6 +150,8 @@ export class Spaces<S extends WorkingStore> {
     return {
       engine: work.engine,
       ledger: work.ledger,
+      shared: work.shared,
+      ...present({ everyUser: work.everyUser }),
       attend: (attendant) => work.attend(attendant),
       find: (userId, by) => {
         const { store } = spaceOf(userId);

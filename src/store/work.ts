@@ -1,4 +1,6 @@
+import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
+import type { EventFeed } from "../core/events.ts";
 import type { FenceScript, Script, ScriptEngine } from "../core/script.ts";
 import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
@@ -9,11 +11,49 @@ import type {
   AppendOptions,
   Scope,
   SessionInit,
+  SessionPage,
+  SessionQuery,
   SessionRecord,
   SessionStore,
   Store,
   StoreChange,
 } from "./contract.ts";
+
+/** Totals over a user's sessions, excluding the trash. */
+export interface UserFigures {
+  /** `null` for the unnamed user. */
+  readonly userId: string | null;
+  readonly sessions: number;
+  readonly lastActiveAt: number;
+  /** Total size of the logs. */
+  readonly bytes: number;
+  readonly totalTokens: number;
+}
+
+/** Lists across all users of a store. */
+export interface EveryUser {
+  /** Returns users in byte order. `null` is the unnamed user. Starts at the first user if `after` is `undefined`. */
+  usersAfter(after: string | null | undefined, limit: number): Promise<readonly (string | null)[]>;
+  /** Returns totals for these users' sessions. Users without sessions are omitted. */
+  userFigures(
+    userIds: readonly (string | null)[],
+  ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
+  /** Lists all users' sessions in the same way that a store lists one user's. The query's reach is ignored. */
+  listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
+  countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
+}
+
+/** What processes on several machines need in addition to their common database. */
+export interface SharedDatabase {
+  /** Carries events between the processes. */
+  readonly events: EventFeed;
+  /** The time of the database, which is the same for all machines. */
+  readonly clock: Clock;
+  /** How long a process that does not renew its leases still owns its runs, in milliseconds. */
+  readonly leaseMs: number;
+  /** `false` while a process whose lease has expired might only have lost the database for a moment. */
+  canTakeOver(): boolean;
+}
 
 /** Connects runs to a store's sessions. Not part of the store contract. */
 export interface StoreWork {
@@ -21,6 +61,10 @@ export interface StoreWork {
   readonly engine: ScriptEngine;
   /** The database of the runs, if it is a local one that answers at once. */
   readonly ledger: Ledger | null;
+  /** `null` if all processes that use the store run on one machine. */
+  readonly shared: SharedDatabase | null;
+  /** Absent if the store cannot list across users. */
+  readonly everyUser?: EveryUser;
   /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
   /**

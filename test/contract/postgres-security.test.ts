@@ -1,8 +1,8 @@
 import pg from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Store } from "../../src/entry-store.ts";
+import { gatewayTables } from "../../src/store/postgres/schema-gateway.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
-import { tokenTables } from "../../src/store/postgres/schema-tokens.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { migrator, postgresFor, roles } from "../support/postgres.ts";
@@ -88,11 +88,11 @@ describe("the database of the PostgreSQL store", () => {
       ),
     );
     const others = found.rows.filter(({ forced }) => !forced).map(({ name }) => name);
-    expect(others).toEqual([...tokenTables.toSorted(), "migrations"]);
+    expect(others).toEqual([...gatewayTables.toSorted(), "migrations"]);
     expect(found.rows.map(({ name }) => name)).toEqual(expect.arrayContaining([...userTables]));
   });
 
-  test.each(tokenTables)("lets only the role that works for all users read and write %s", async (table) => {
+  test.each(gatewayTables)("lets only the role that works for all users read and write %s", async (table) => {
     for (const statement of [`SELECT FROM skein.${table}`, `DELETE FROM skein.${table}`]) {
       const trying = asUser(roles.app, "ann", (client) => client.query(statement));
       await expect(trying).rejects.toMatchObject({ code: "42501" });

@@ -13,6 +13,9 @@ export interface PostgresProxy {
   sent(): number;
   /** Closes the connection instead of passing on the reply to the next request that contains this text. */
   dropReplyTo(text: string): void;
+  /** Cuts all connections and accepts no more until `restore`. */
+  cut(): void;
+  restore(): void;
   /** The number of replies that were dropped. */
   dropped(): number;
   close(): Promise<void>;
@@ -23,7 +26,9 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
   const sockets = new Set<Socket>();
   let [sent, dropped] = [0, 0];
   let wanted: string | null = null;
+  let isCut = false;
   const proxy = createServer((client) => {
+    if (isCut) return void client.destroy();
     const server = connect(Number(address.port), address.hostname);
     let isListening = false;
     let isDropping = false;
@@ -58,6 +63,13 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
   url.port = String(typeof own === "object" ? own?.port : 0);
   return {
     url: url.href,
+    cut: () => {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    restore: () => {
+      isCut = false;
+    },
     sent: () => sent,
     dropReplyTo: (text) => {
       wanted = text;

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import type { GatewayPieces } from "../../src/app/gateway.ts";
 import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
-import { createDurableNumbers } from "../../src/gateway/events/event-numbers.ts";
 import { createEventHub } from "../../src/gateway/events/hub.ts";
 import type { SoakSample } from "./soak-judge.ts";
 
@@ -17,10 +16,10 @@ const kept: unknown[] = [];
 /** Only a few events are kept, so that the ring buffer is full long before the warm-up ends. */
 const pieces: GatewayPieces = {
   ...gatewayPieces,
-  openHub: ({ ledger, subscribe, redactor, report }) => {
+  openHub: ({ numbers, subscribe, redactor, report }) => {
     if (leak !== undefined) subscribe((event) => void kept.push(leaked(event)));
     return createEventHub({
-      numbers: createDurableNumbers({ ledger, report }),
+      numbers,
       redactor: {
         redact: (text) => redactor().redact(text),
         redactJson: (value) => redactor().redactJson(value),

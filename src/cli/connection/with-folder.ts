@@ -46,6 +46,7 @@ export async function withLoadedFolder<T>(
   const { user, agent } = cli.options;
   const agentId = parseAgentId(agent ?? defaultAgent);
   const { config } = loaded;
+  requireFolder(cli, loaded);
   const isThere = holdsSessions(config.store.path);
   if (!isThere && ifMissing === "refuse")
     throw folderNotFound(config.store.path, commandLine(cli, "sessions", "new"));
@@ -70,6 +71,15 @@ export async function withLoadedFolder<T>(
 /** The unnamed user's sessions work in the current directory. With `--user`, sessions work in that user's workspace. */
 export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
+}
+
+/** Without a gateway, commands open a folder. */
+export function requireFolder(cli: Invocation, { config }: LoadedConfig): void {
+  if (config.store.kind === "files") return;
+  throw new SkeinError("unavailable", {
+    problem: `The sessions are in a database, and no gateway is running on ${config.store.path}`,
+    advice: `Start one: ${commandLine(cli, "start")}`,
+  });
 }
 
 export function folderNotFound(root: string, toBegin: string): SkeinError {

@@ -23,7 +23,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { isFileName } from "./resolve-session.ts";
 import type { OpenCalls } from "./with-calls.ts";
 import { withGateway } from "./with-calls.ts";
-import { defaultAgent, folderNotFound, loadOptions } from "./with-folder.ts";
+import { defaultAgent, folderNotFound, loadOptions, requireFolder } from "./with-folder.ts";
 
 /** All methods, and events. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
@@ -95,10 +95,12 @@ interface OpenSkein {
 /** Opens a Skein instance for the duration of `use`. */
 export async function withSkein<T>(
   cli: Invocation,
-  { config }: LoadedConfig,
+  loaded: LoadedConfig,
   { workers, ref }: SkeinUsage,
   use: (open: OpenSkein) => Promise<T>,
 ): Promise<T> {
+  requireFolder(cli, loaded);
+  const { config } = loaded;
   const agentId = parseAgentId(cli.options.agent ?? defaultAgent);
   const asker = { agentId, scope: config.session.scope };
   const begins = ref !== undefined && keyOfReference(ref, asker) !== null;

@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto";
-import type { GatewayHub, GatewayPieces, McpEndpoint } from "../../app/gateway.ts";
+import type { GatewayHub, GatewayPieces, HubOptions, McpEndpoint } from "../../app/gateway.ts";
 import { redactorOf } from "../../app/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { EventBus } from "../../core/events.ts";
+import { EventBus, withFeed } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import { thrownText } from "../../core/text.ts";
 import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
+import type { EventNumbers } from "../../gateway/events/event-numbers.ts";
+import { openDurableNumbers } from "../../gateway/events/event-numbers.ts";
 import { selectEvents } from "../../gateway/events/event-selection.ts";
 import type { HubStats } from "../../gateway/events/subscriber.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
@@ -17,7 +19,7 @@ import type { ServerOptions, ServerSettings } from "../../gateway/server/server-
 import type { ReloadPayload } from "../../protocol/upkeep.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { createLog } from "../../telemetry/log.ts";
-import type { FolderTokens } from "./folder-tokens.ts";
+import type { GatewayHome } from "./gateway-home.ts";
 import type { Generation, Grace } from "./generation.ts";
 import { CurrentGeneration, openGeneration } from "./generation.ts";
 import type { FileSnapshot, ReloadOutcome, ReloadRequest } from "./reload-config.ts";
@@ -28,7 +30,7 @@ export interface GatewayAppOptions {
   readonly version: string;
   readonly settings: ServerSettings;
   readonly pieces: GatewayPieces;
-  readonly folder: FolderTokens;
+  readonly home: GatewayHome;
   readonly loaded: LoadedConfig;
   /** The configuration files as they were just before they were read. */
   readonly snapshot: FileSnapshot;
@@ -42,7 +44,7 @@ const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
  * A gateway without its port. Calls fail with `unavailable` until `start` is called. This way, the gateway can listen
- * and make sure that it is the only one before anything changes the folder.
+ * and make sure that it is the only one before anything changes the home.
  */
 export class GatewayApp {
   readonly #options: GatewayAppOptions;
@@ -58,11 +60,14 @@ export class GatewayApp {
   #reloader: ConfigReloader<Generation> | null = null;
 
   static async open(options: GatewayAppOptions): Promise<GatewayApp> {
-    return new GatewayApp(options, await openGatewayLog(options.loaded));
+    const log = await openGatewayLog(options.loaded);
+    const report = (error: unknown) => log.write("error", thrownText(error));
+    const numbers = await openDurableNumbers({ engine: options.home.engine, report });
+    return new GatewayApp(options, log, numbers);
   }
 
-  private constructor(options: GatewayAppOptions, log: Log) {
-    const { pieces, version, folder } = options;
+  private constructor(options: GatewayAppOptions, log: Log, numbers: EventNumbers) {
+    const { pieces, version, home } = options;
     this.#options = options;
     this.#log = log;
     this.#snapshot = options.snapshot;
@@ -83,14 +88,13 @@ export class GatewayApp {
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
     const firstRedactor = redactorOf(options.loaded);
-    const shared = {
-      subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
-      report: this.#report,
-    };
+    const events = withFeed(this.#bus, home.backend?.shared.events ?? null);
+    const subscribe: HubOptions["subscribe"] = (...listeners) => events.subscribe(...listeners);
+    const shared = { subscribe, report: this.#report };
     const redactor = () => this.#current?.get().app.redactor ?? firstRedactor;
-    this.#hub = pieces.openHub({ ...shared, ledger: folder.ledger, redactor });
+    this.#hub = pieces.openHub({ ...shared, numbers, redactor });
     const app = () => this.#generation().app;
-    const { tokens } = folder;
+    const { tokens } = home;
     this.#mcp = pieces.openMcp({ ...shared, tokens, version, heavy: this.dispatch.heavy, app, acquire });
   }
 
@@ -99,15 +103,15 @@ export class GatewayApp {
   readonly #report = (error: unknown): void => this.log("error", thrownText(error));
 
   serverParts(): ServerOptions {
-    const { version, settings, folder, clock } = this.#options;
+    const { version, settings, home, clock } = this.#options;
     return {
       version,
       settings,
       dispatch: this.dispatch,
       hub: this.#hub,
-      tokens: folder.tokens,
+      tokens: home.tokens,
       clock,
-      exchange: (code) => exchangeLinkCode(folder.tokens, code),
+      exchange: (code) => exchangeLinkCode(home.tokens, code),
       webhook: (channelId) => this.#webhook(channelId),
       mcp: (request, principal) => this.#mcp.handle(request, principal),
       wanted: async (params, principal, userId) => {
@@ -196,8 +200,7 @@ export class GatewayApp {
 
   async #problems(): Promise<readonly string[]> {
     if (this.#current === null) return ["The gateway is starting."];
-    const found = await this.#current.get().health();
-    return found.map(({ message }) => `${message}.`);
+    return await this.#current.get().findProblems();
   }
 
   #webhook(channelId: string): ReturnType<ServerOptions["webhook"]> {
@@ -212,17 +215,17 @@ export class GatewayApp {
   }
 
   #open(loaded: LoadedConfig): Promise<Generation> {
-    const { where, pieces, folder } = this.#options;
+    const { where, pieces, home } = this.#options;
     const { emit } = this.#bus;
     const reload = () => this.#reloadAll();
     const live = this.#hub;
-    return openGeneration({ where, loaded, tokens: folder.tokens, pieces, reload, live, emit });
+    return openGeneration({ where, loaded, home, pieces, reload, live, emit });
   }
 
   /** Opens the next generation with the log settings from its configuration. */
   async #openNext(loaded: LoadedConfig): Promise<Generation> {
-    // Opening creates a missing folder, which must not happen if the folder has been moved away.
-    if (loaded.config.store.path === this.#options.folder.root) this.#generation().checkInPlace();
+    // Opening creates a missing home, which must not happen if the folder has been moved away.
+    if (loaded.config.store.path === this.#options.home.root) this.#generation().checkInPlace();
     const log = await openGatewayLog(loaded);
     try {
       const generation = await this.#open(loaded);

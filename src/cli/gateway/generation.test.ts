@@ -29,7 +29,7 @@ test("readers are notified of a run that expired before the start", async () => 
   const serving = await openGeneration({
     where,
     loaded: await loadConfig(where),
-    tokens: new TokenBooks().tokens,
+    home: { tokens: new TokenBooks().tokens, backend: null },
     pieces: { handlers: () => ({}) as Handlers },
     reload: () => Promise.reject(new Error("not here")),
     emit: (event) => void heard.push(`${event.type} ${event.runId}`),

@@ -5,11 +5,11 @@ import type { LoadOptions } from "../../config/root.ts";
 import { TimeLeft, within } from "../../core/concurrency.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
-import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
-import type { App } from "../../sessions/app.ts";
+import type { App, SkeinStore } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { FilesStore } from "../../store/files/store.ts";
+import type { Backend } from "../../store/backend.ts";
+import type { GatewayHome } from "./gateway-home.ts";
 
 /**
  * One Skein instance in a gateway with its handlers, as defined by one configuration. A reload opens the next
@@ -21,8 +21,8 @@ export interface Generation extends Configured {
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Returns the reasons why it should not receive work now. */
-  health(): ReturnType<FilesStore["upkeep"]["health"]>;
+  /** Returns the reasons why it should not receive work now, as sentences. */
+  findProblems(): Promise<readonly string[]>;
   /** Throws `unavailable` once the root folder has been moved or deleted. */
   checkInPlace(): void;
 }
@@ -30,7 +30,7 @@ export interface Generation extends Configured {
 interface GenerationOptions {
   readonly where: LoadOptions;
   readonly loaded: LoadedConfig;
-  readonly tokens: Tokens;
+  readonly home: Pick<GatewayHome, "tokens" | "backend">;
   readonly pieces: Pick<GatewayPieces, "handlers">;
   readonly reload: NonNullable<MethodApp["reload"]>;
   readonly live?: MethodApp["live"];
@@ -39,11 +39,13 @@ interface GenerationOptions {
 }
 
 export async function openGeneration(options: GenerationOptions): Promise<Generation> {
-  const { where, loaded, tokens, pieces, reload, live, emit } = options;
+  const { where, loaded, home, pieces, reload, live, emit } = options;
   const { cwd, env } = where;
   const inside = Promise.withResolvers<App & { unsubscribe(): void }>();
-  const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
-    inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
+  const backend = present({ backend: home.backend });
+  const skein = await openSkein(
+    { cwd, env, loaded, ...backend, metrics: true, usersInProcessFolder: "none" },
+    (parts) => inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
   );
   const { unsubscribe, ...app } = await inside.promise;
   const { store, worker } = app;
@@ -55,15 +57,28 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
     unsubscribe();
   };
   try {
-    // The store is always opened on a folder, never in memory.
-    const { health, checkInPlace } = (store as FilesStore).upkeep;
+    const { tokens } = home;
     const served = { ...app, skein, tokens, reload, ...present({ live }) };
     const handlers = pieces.handlers(served);
-    return { skein, app: served, handlers, leases, loaded, health, checkInPlace, close };
+    return { skein, app: served, handlers, leases, loaded, ...checksOf(store, home.backend), close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });
     throw error;
   }
+}
+
+/** A generation's store is either on a back end or in a folder, never in memory. */
+function checksOf(
+  { upkeep }: SkeinStore,
+  backend: Backend | null,
+): Pick<Generation, "findProblems" | "checkInPlace"> {
+  return {
+    findProblems: async () => {
+      if (backend !== null) return backend.findProblems();
+      return ((await upkeep?.health()) ?? []).map(({ message }) => `${message}.`);
+    },
+    checkInPlace: () => upkeep?.checkInPlace(),
+  };
 }
 
 /** Counts the users of a resource that must not be closed while it is in use. */

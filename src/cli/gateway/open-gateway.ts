@@ -13,10 +13,10 @@ import type { RunningClaim, RunningGateway } from "../../gateway/running-file.ts
 import { claimRunning, findRunning, runningPath } from "../../gateway/running-file.ts";
 import type { Server, ServerSettings } from "../../gateway/server/server-options.ts";
 import { describeRecovery } from "../../store/files/recover.ts";
-import type { FolderTokens } from "./folder-tokens.ts";
-import { openFolderTokens } from "./folder-tokens.ts";
 import type { GatewayAppOptions } from "./gateway-app.ts";
 import { GatewayApp } from "./gateway-app.ts";
+import type { GatewayHome } from "./gateway-home.ts";
+import { openGatewayHome } from "./gateway-home.ts";
 import { isTaken, portError } from "./port.ts";
 import { snapshotConfigFiles } from "./reload-config.ts";
 import { keepAnnounced, startUpkeep } from "./upkeep.ts";
@@ -34,7 +34,7 @@ interface GatewayOptions {
   readonly upkeepAfterMs?: number;
 }
 
-/** Returned if another process is already the gateway for this folder. */
+/** Returned if another process is already the gateway for this home. */
 export interface AlreadyRunning {
   readonly isMine: false;
   readonly running: RunningGateway;
@@ -75,16 +75,16 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway 
   const loaded = await loadConfig(where);
   const settings = settingsOf(loaded, overrides);
   checkBinding(settings.host, settings.isExposed);
-  const folder = await openFolderTokens(loaded, clock, where.cwd);
+  const home = await openGatewayHome(loaded, clock, where.cwd);
   try {
-    const running = findRunning(folder.root, clock);
-    const opened = running ?? (await start({ ...options, clock, snapshot, loaded, settings, folder }));
+    const running = findRunning(home.root, clock);
+    const opened = running ?? (await start({ ...options, clock, snapshot, loaded, settings, home }));
     if ("isMine" in opened) return opened;
-    const link = await folder.link(opened.url);
-    await folder.close();
+    const link = await home.link(opened.url);
+    await home.close();
     return { isMine: false, running: opened, link };
   } catch (error) {
-    await folder.close();
+    await home.close();
     throw error;
   }
 }
@@ -104,18 +104,18 @@ function settingsOf(
  * If two gateways start at the same time, one gets the port and the file, and the other returns the running gateway.
  */
 async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenGateway | RunningGateway> {
-  const { clock, folder, settings, upkeepAfterMs } = options;
+  const { clock, home, settings, upkeepAfterMs } = options;
   const app = await GatewayApp.open(options);
   let server: Server | null = null;
   try {
     server = await options.pieces.listen(app.serverParts());
     const { url } = server;
-    const claim = () => claimRunning(folder.root, { url, clock, exclusively: folder.exclusively });
+    const claim = () => claimRunning(home.root, { url, clock, exclusively: home.exclusively });
     const claimed = claim();
     if (claimed.isMine)
       return await serve(app, {
         server,
-        folder,
+        home,
         claim,
         mine: claimed.mine,
         ...present({ upkeepAfterMs }),
@@ -125,7 +125,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
   } catch (error) {
     await abandon(server, app);
     // The port might belong to a gateway for this folder that started a moment earlier.
-    const other = isTaken(error) ? await waitForRunning(folder.root, clock) : findRunning(folder.root, clock);
+    const other = isTaken(error) ? await waitForRunning(home.root, clock) : findRunning(home.root, clock);
     if (other !== null) return other;
     throw await portError(error, settings);
   }
@@ -153,14 +153,14 @@ async function abandon(server: Server | null, app: GatewayApp): Promise<void> {
 
 interface ServeParts {
   readonly server: Server;
-  readonly folder: FolderTokens;
+  readonly home: GatewayHome;
   readonly upkeepAfterMs?: number;
   readonly mine: RunningClaim;
   claim(): ReturnType<typeof claimRunning>;
 }
 
 async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
-  const { server, folder, mine, claim, upkeepAfterMs } = parts;
+  const { server, home, mine, claim, upkeepAfterMs } = parts;
   const announcement = keepAnnounced(mine, () => {
     const again = claim();
     if (!again.isMine)
@@ -175,13 +175,13 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   }
   const { log, dispatch } = app;
   const { beat, isAnnounced } = announcement;
-  const upkeep = { tokens: folder.tokens, dispatch, beat, isAnnounced, count: folder.count, log };
+  const upkeep = { tokens: home.tokens, dispatch, beat, isAnnounced, count: home.count, log };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
-  for (const recovery of folder.recoveries) {
+  for (const recovery of home.recoveries) {
     const { message, fields } = describeRecovery(recovery);
     log("warn", message, fields);
   }
-  log("info", "gateway started", { url: server.url, root: folder.root });
+  log("info", "gateway started", { url: server.url, root: home.root });
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stopping");
@@ -192,20 +192,18 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
       await within(drainMs, Promise.all([drained, endUpkeep()]));
       return await app.close(graceMs);
     } finally {
-      await releaseAll(announcement, drained, server, folder);
+      await releaseAll(announcement, drained, server, home);
     }
   };
   return {
     isMine: true,
     url: server.url,
-    link: await folder.link(server.url),
-    root: folder.root,
+    link: await home.link(server.url),
+    root: home.root,
     startedAt: mine.startedAt,
-    isFirst: folder.isFirst,
+    isFirst: home.isFirst,
     warnings:
-      mine.unwritten === null
-        ? folder.losses
-        : [...folder.losses, unannouncedWarning(mine.unwritten, folder)],
+      mine.unwritten === null ? home.losses : [...home.losses, unannouncedWarning(mine.unwritten, home)],
     reload: () => app.reloadChanged(),
     close: (graceMs = defaultGraceMs) => {
       closing ??= close(graceMs);
@@ -214,7 +212,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   };
 }
 
-function unannouncedWarning(problem: string, { root }: FolderTokens): string {
+function unannouncedWarning(problem: string, { root }: GatewayHome): string {
   const found = `${runningPath(root)} could not be written (${problem}): commands cannot find this gateway`;
   const advice = "Free some disk space, and the gateway will write the file automatically";
   return `${found}. ${advice}. Until then, do not start a second gateway or run \`skein doctor --fix\` there.`;
@@ -225,12 +223,12 @@ async function releaseAll(
   announcement: { release(): void },
   drained: Promise<unknown>,
   server: Server,
-  folder: FolderTokens,
+  home: GatewayHome,
 ): Promise<void> {
   try {
     announcement.release();
     await within(drainMs, drained);
   } finally {
-    await server.close().finally(() => folder.close());
+    await server.close().finally(() => home.close());
   }
 }

@@ -100,7 +100,7 @@ export class Tokens {
 
   /** Runs a script in a transaction that excludes all other changes to tokens and link codes. */
   change<T>(script: () => Script<T>): Promise<T> {
-    return this.#engine.change("synced", "tokens", script);
+    return this.#engine.change("synced", "gateway", script);
   }
 
   /** Creates a token on behalf of another token, or of a local process if `by` is `null`. */

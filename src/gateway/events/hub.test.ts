@@ -318,7 +318,7 @@ describe("event recipients", () => {
   });
 });
 
-test("[MCH6] when events of other processes are missing, every reader gets a gap, also one that reconnects later", () => {
+test("when events of other processes are missing, every reader gets a gap, also one that reconnects later", () => {
   const { hub, emit, lose, settle } = hubWorld();
   const [live, later] = [new TestSink(), new TestSink()];
   hub.subscribe(adminOfAll, want(), live);

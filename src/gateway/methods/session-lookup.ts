@@ -4,11 +4,11 @@ import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
 import { findTrashed, refuseTrashed, resolveSession } from "../../sessions/find-session.ts";
-import type { EveryUser } from "../../sessions/list-users.ts";
 import type { MessageTarget } from "../../sessions/resolve-context.ts";
 import { resolveMessageTarget } from "../../sessions/resolve-context.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../store/contract.ts";
+import type { EveryUser } from "../../store/work.ts";
 import type { Call, FolderApp } from "./dispatch.ts";
 
 /** Resolves sessions for the call's user. Other users' sessions are never found. */
@@ -85,7 +85,7 @@ export async function resolveTarget(
 
 /** Throws if the store cannot list the sessions of every user. */
 export function requireEveryUser({ store }: FolderApp): EveryUser {
-  if (store.upkeep !== undefined) return store.upkeep;
+  if (store.work.everyUser !== undefined) return store.work.everyUser;
   throw new SkeinError("unavailable", {
     problem: "This store cannot list the sessions of every user",
     advice: "Open Skein with a dir, or name a user",

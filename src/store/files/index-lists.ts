@@ -5,6 +5,7 @@ import { Slices } from "../../core/slices.ts";
 import type { EntryPage, EntryRange, ListedSession, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
 import { sortColumns, withinBytes } from "../list-query.ts";
+import type { UserFigures } from "../work.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
@@ -35,17 +36,6 @@ export function listSessions(
     .sql(`SELECT record FROM ${table} WHERE ${sql}${from} ${order}`)
     .all(...values, ...place, limit);
   return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
-}
-
-/** Totals over a user's sessions, excluding the trash. */
-export interface UserFigures {
-  /** `null` for the unnamed user. */
-  readonly userId: string | null;
-  readonly sessions: number;
-  readonly lastActiveAt: number;
-  /** Total size of the logs. */
-  readonly bytes: number;
-  readonly totalTokens: number;
 }
 
 /** Returns totals per user. Users without sessions are omitted. */

@@ -43,7 +43,7 @@ import { SessionCatalog } from "./session-catalog.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
-import { filesUpkeep } from "./upkeep.ts";
+import { filesUpkeep, listEveryUser } from "./upkeep.ts";
 import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
@@ -212,6 +212,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const handle: LocalWork = {
     engine: new SqliteEngine(work.ledger),
     ledger: work.ledger,
+    shared: null,
     attend: (attendant) => {
       work.attendance.attendant = attendant;
     },
@@ -223,6 +224,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     },
     watch: (listener) => watch.subscribe("all users", listener),
     users: async () => work.users(),
+    everyUser: listEveryUser(catalog),
     erase: () => eraseRemoved(work),
     settle: async () => undefined,
   };

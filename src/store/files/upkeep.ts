@@ -3,16 +3,16 @@ import { within } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import type { Scope, SessionPage, SessionQuery, SessionRecord } from "../contract.ts";
+import type { Scope, SessionRecord } from "../contract.ts";
 import { decodeCursor, listPage, sessionLimit } from "../list-query.ts";
 import { inScope } from "../rules.ts";
+import type { EveryUser } from "../work.ts";
 import type { BackupDone, BackupOptions } from "./backup.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
 import { appendWhole, readWhole, realDisk } from "./disk.ts";
-import type { UserFigures } from "./index-lists.ts";
 import { countSessions, everyUser, listSessions, userFigures } from "./index-lists.ts";
 import { readSessionFile } from "./lone-file.ts";
 import type { StoreFolder } from "./rebuild.ts";
@@ -36,15 +36,6 @@ export interface FilesUpkeep {
   takeUntoldLosses(): readonly string[];
   /** Returns the users with sessions. `null` is the unnamed user. */
   users(): readonly (string | null)[];
-  /** Returns a page of users in byte order. If `after` is `undefined`, starts with the first user. */
-  usersAfter(after: string | null | undefined, limit: number): readonly (string | null)[];
-  /** Returns totals per user. Users without sessions are omitted. */
-  userFigures(
-    userIds: readonly (string | null)[],
-  ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
-  /** Like `sessions.list`, but for all users. The query's reach is ignored. */
-  listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
-  countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
   /** A value that stays the same as long as lists and run states do not change. `null` if the index is outdated. */
   changeMark(): Promise<string | null>;
   /** A value that stays the same as long as sessions and runs do not change. `null` if unknown. */
@@ -72,6 +63,27 @@ export interface FilesUpkeep {
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
 
+export function listEveryUser({ feed, index, work }: SessionCatalog): EveryUser {
+  return {
+    usersAfter: async (after, limit) => work.users(after, limit),
+    userFigures: async (userIds) => {
+      const behind = await feed.catchUp();
+      return { figures: userFigures(index, userIds), behind };
+    },
+    listAllUsers: async (query, agentId) => {
+      const limit = sessionLimit(query.limit);
+      const place = decodeCursor(query.cursor, query.sort);
+      const behind = await feed.catchUp();
+      const scope = { userId: everyUser, ...present({ agentId }) } as const;
+      return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind, query.sort);
+    },
+    countAllUsers: async (query, agentId) => {
+      await feed.catchUp();
+      return countSessions(index, { userId: everyUser, ...present({ agentId }) }, query);
+    },
+  };
+}
+
 export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): FilesUpkeep {
   const { feed, index, settings, work } = catalog;
   const health = new StoreHealth(catalog);
@@ -97,22 +109,6 @@ export function filesUpkeep(catalog: SessionCatalog, folder: StoreFolder): Files
     takeUntoldLosses: () => work.takeUntoldLosses(),
     isErasePending: () => work.pendingErase() !== null,
     users: () => work.users(),
-    usersAfter: (after, limit) => work.users(after, limit),
-    userFigures: async (userIds) => {
-      const behind = await feed.catchUp();
-      return { figures: userFigures(index, userIds), behind };
-    },
-    listAllUsers: async (query, agentId) => {
-      const limit = sessionLimit(query.limit);
-      const place = decodeCursor(query.cursor, query.sort);
-      const behind = await feed.catchUp();
-      const scope = { userId: everyUser, ...present({ agentId }) } as const;
-      return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind, query.sort);
-    },
-    countAllUsers: async (query, agentId) => {
-      await feed.catchUp();
-      return countSessions(index, { userId: everyUser, ...present({ agentId }) }, query);
-    },
     changeMark: listMarks(catalog),
     workMark: () => work.ledger.changeMark(),
     logMark: ({ uid }) => catalog.markOf(uid),

@@ -78,6 +78,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     get ledger() {
       return work.ledger;
     },
+    shared: null,
     attend: (attendant) => {
       work.attendant = attendant;
     },

@@ -26,9 +26,9 @@ export interface TransactOptions {
   readonly durability?: Durability;
   /**
    * `runs` excludes other transactions that change the user's runs. `slots` also excludes all transactions that occupy a
-   * slot of a lane. `tokens` excludes other changes to the gateway's tokens.
+   * slot of a lane. `gateway` excludes other changes to its tokens and event numbers.
    */
-  readonly locks?: "runs" | "slots" | "tokens";
+  readonly locks?: "runs" | "slots" | "gateway";
 }
 
 export interface DatabaseOptions {
@@ -258,7 +258,7 @@ const lockText = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 /** Returns the advisory locks of a transaction, in the order in which all transactions take them. */
 function locksOf(runUser: string, locks: TransactOptions["locks"]): string[] {
   if (locks === undefined) return [];
-  if (locks === "tokens") return ["skein tokens"];
+  if (locks === "gateway") return ["skein gateway"];
   return [`skein runs ${runUser}`, ...(locks === "slots" ? ["skein slots"] : [])];
 }
 

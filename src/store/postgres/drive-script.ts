@@ -1,8 +1,8 @@
 import type { Script, SqlRow, Statement, StatementResult } from "../../core/script.ts";
 import type { Sql } from "./database.ts";
 import { codeStart, encodeText } from "./lookup-text.ts";
+import { scriptedGatewayTables } from "./schema-gateway.ts";
 import { runTables } from "./schema-runs.ts";
-import { tokenTables } from "./schema-tokens.ts";
 
 /**
  * Runs a script that does not depend on the kind of database, waiting for each statement. Unlike in SQLite, no statement
@@ -39,7 +39,7 @@ async function execute(sql: Sql, { text, values, wants }: Statement): Promise<St
 /** Parts of a statement outside of quotes. */
 const quoted = /('(?:[^']|'')*'|"[^"]*")/;
 const tableAfter = new RegExp(
-  `\\b(FROM|JOIN|INTO|UPDATE)\\s+(${[...runTables, ...tokenTables].join("|")})\\b`,
+  `\\b(FROM|JOIN|INTO|UPDATE)\\s+(${[...runTables, ...scriptedGatewayTables].join("|")})\\b`,
   "g",
 );
 

@@ -56,7 +56,7 @@ export class PostgresEngine implements ScriptEngine {
 
   /** Returns the user whose rows are changed. If the run or approval does not exist, the script finds that out. */
   async #actorFor(whose: Whose): Promise<Actor> {
-    if (whose === null || whose === "tokens") return everyUser;
+    if (whose === null || whose === "gateway") return everyUser;
     if ("userId" in whose) return whose.userId;
     const [table, column, id] =
       "runId" in whose
@@ -74,7 +74,7 @@ export class PostgresEngine implements ScriptEngine {
 }
 
 function locksFor(whose: Whose, actor: Actor): Pick<TransactOptions, "locks"> {
-  if (whose === "tokens") return { locks: "tokens" };
+  if (whose === "gateway") return { locks: "gateway" };
   if (whose === null || actor === everyUser) return {};
   return { locks: whose.takesSlot === true ? "slots" : "runs" };
 }

@@ -2,15 +2,15 @@ import { SkeinError } from "../../core/errors.ts";
 import type { DatabaseOptions, Sql } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { createFunctions } from "./schema-functions.ts";
+import { createGatewayTables, gatewayTables } from "./schema-gateway.ts";
 import { createRunTables, runTables } from "./schema-runs.ts";
 import { createTables, userTables } from "./schema-tables.ts";
-import { createTokenTables, tokenTables } from "./schema-tokens.ts";
 
 /** Numbered from 1. A migration that was released is never changed, only followed by another one. */
 const migrations: readonly (() => string)[] = [
   () => `${createTables()}\n${createFunctions()}`,
   createRunTables,
-  createTokenTables,
+  createGatewayTables,
 ];
 
 export const schemaVersion = migrations.length;
@@ -101,7 +101,7 @@ async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<vo
   await sql(`GRANT USAGE ON SCHEMA skein TO ${both}`);
   await sql(`GRANT SELECT ON skein.migrations TO ${both}`);
   await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf([...userTables, ...runTables])} TO ${both}`);
-  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf(tokenTables)} TO ${quoted(worker)}`);
+  await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf(gatewayTables)} TO ${quoted(worker)}`);
   await sql(`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA skein TO ${both}`);
   // A role needs this right at the moment it becomes the owner of a function.
   await sql(`GRANT CREATE ON SCHEMA skein TO ${quoted(worker)}`);

@@ -165,7 +165,7 @@ BEGIN
   UPDATE skein.sessions AS x SET
     key = n.key, kind = n.kind, channel = n.channel, label = n.label, spawn_id = n.spawn_id,
     spawned_by = n.spawned_by, forked_from = n.forked_from, archived = n.archived, names = n.names,
-    sort_name = n.sort_name, updated_at = n.updated_at, tokens = n.tokens, cost = n.cost,
+    sort_name = n.sort_name, updated_at = n.updated_at, tokens = n.tokens, cost = n.cost, bytes = n.bytes,
     removed_at = n.removed_at, version = n.version, tip_seq = n.tip_seq, is_odd = n.is_odd,
     revision = p_revision + 1, meta = coalesce(n.meta, x.meta), detail = n.detail
   FROM json_populate_record(NULL::skein.sessions, p_session) AS n WHERE x.uid = p_uid;

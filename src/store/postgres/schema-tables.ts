@@ -28,6 +28,7 @@ CREATE TABLE skein.sessions (
   updated_at bigint NOT NULL,
   tokens double precision NOT NULL,
   cost double precision NOT NULL,
+  bytes bigint NOT NULL,
   removed_at bigint,
   version bigint NOT NULL,
   tip_seq integer,
@@ -52,6 +53,7 @@ CREATE INDEX sessions_trash ON skein.sessions (user_id, removed_at) WHERE remove
 CREATE INDEX sessions_agents ON skein.sessions (user_id, agent_id) WHERE removed_at IS NULL;
 CREATE INDEX sessions_updated ON skein.sessions (user_id, archived, updated_at DESC, uid DESC)
   WHERE removed_at IS NULL;
+CREATE INDEX sessions_of_all ON skein.sessions (archived, updated_at DESC, uid DESC) WHERE removed_at IS NULL;
 CREATE INDEX sessions_created ON skein.sessions (user_id, archived, created_at DESC, uid DESC)
   WHERE removed_at IS NULL;
 CREATE INDEX sessions_tokens ON skein.sessions (user_id, archived, tokens DESC, uid DESC) WHERE removed_at IS NULL;

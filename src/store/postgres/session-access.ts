@@ -16,7 +16,7 @@ import { insertEntries } from "./entry-rows.ts";
 import { idKey, userKey } from "./lookup-text.ts";
 import type { SessionRow, StoredPlace, StoredSession } from "./session-row.ts";
 import { rowOf } from "./session-row.ts";
-import { insertSession } from "./session-writes.ts";
+import { insertSession, sizeOf } from "./session-writes.ts";
 
 /** What all session operations share. */
 export interface SessionParts {
@@ -129,7 +129,9 @@ export function rowOfTree(session: ListedSession, tree: SessionTree): [SessionRo
   });
   const { header, tipId } = tree;
   const tip = tipId === null ? null : (byId.get(tipId) ?? null);
-  const row = { session, header, removedAt: null, revision: 1, tipId, tip, isOdd, holderRun: null, fence: 0 };
+  const bytes = Buffer.byteLength(JSON.stringify(header)) + 1 + sizeOf(placed);
+  const unheld = { holderRun: null, fence: 0 };
+  const row = { session, header, removedAt: null, revision: 1, tipId, tip, isOdd, bytes, ...unheld };
   return [row, placed];
 }
 

@@ -1,12 +1,14 @@
 import { spawnIdOf } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { Script } from "../../core/script.ts";
 import { queryRow } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type { ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
-import { sortColumns } from "../list-query.ts";
-import type { PostgresDatabase, SqlValue } from "./database.ts";
+import { decodeCursor, listPage, sessionLimit, sortColumns } from "../list-query.ts";
+import type { EveryUser, UserFigures } from "../work.ts";
+import type { Actor, PostgresDatabase, SqlValue } from "./database.ts";
 import { everyUser } from "./database.ts";
 import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
 import type { SessionRow, StoredSession } from "./session-row.ts";
@@ -33,9 +35,15 @@ class Conditions {
   }
 }
 
-function inScope({ userId, agentId }: Scope, from: "live" | "trash"): Conditions {
+/** Like `Scope`, but can also cover all users. */
+interface ListScope {
+  readonly userId?: Actor;
+  readonly agentId?: string;
+}
+
+function inScope({ userId, agentId }: ListScope, from: "live" | "trash"): Conditions {
   const where = new Conditions();
-  where.add(`user_id = ${where.value(userKey(userId))}`);
+  if (userId !== everyUser) where.add(`user_id = ${where.value(userKey(userId))}`);
   where.add(from === "live" ? "removed_at IS NULL" : "removed_at IS NOT NULL");
   if (agentId !== undefined) where.add(`agent_id = ${where.value(agentId)}`);
   return where;
@@ -43,7 +51,7 @@ function inScope({ userId, agentId }: Scope, from: "live" | "trash"): Conditions
 
 export async function listSessions(
   database: PostgresDatabase,
-  scope: Scope,
+  scope: ListScope,
   query: SessionQuery,
   limit: number,
   behind: SortedPlace | null,
@@ -61,7 +69,7 @@ export async function listSessions(
 
 export async function countSessions(
   database: PostgresDatabase,
-  scope: Scope,
+  scope: ListScope,
   query: SessionQuery,
 ): Promise<number> {
   const where = listed(scope, query);
@@ -121,17 +129,17 @@ export async function findSessions(
 
 async function readSessions(
   database: PostgresDatabase,
-  { userId = null }: { readonly userId?: string | null },
+  { userId = null }: ListScope,
   where: Conditions,
   order: string,
 ): Promise<SessionRow[]> {
-  const text = `SELECT ${storedColumns} FROM skein.sessions WHERE ${where.sql} ${order}`;
-  const rows = await database.read<StoredSession>(userId, text, where.values);
-  return rows.map((row) => rowOf(userId, row));
+  const text = `SELECT ${storedColumns}, user_id FROM skein.sessions WHERE ${where.sql} ${order}`;
+  const rows = await database.read<StoredSession & { user_id: string }>(userId, text, where.values);
+  return rows.map((row) => rowOf(userId === everyUser ? userOf(row.detail, row.user_id) : userId, row));
 }
 
 /** The conditions of a list, without the cursor. */
-function listed(scope: Scope, query: SessionQuery): Conditions {
+function listed(scope: ListScope, query: SessionQuery): Conditions {
   const where = inScope(scope, "live");
   const among = (column: string, values: readonly string[] | undefined) => {
     if (values !== undefined) where.add(`${column} = ANY (${where.value(values.map(lookupText))})`);
@@ -148,16 +156,21 @@ function listed(scope: Scope, query: SessionQuery): Conditions {
     where.add(`strpos(names, ${where.value(acceptedText(query.text.toLowerCase()))}) > 0`);
   if (query.includeGlobal !== true) where.add("key <> 'global'");
   if (query.includeUnknown !== true) where.add("key <> 'unknown'");
-  if (query.reach !== undefined) addReach(where, scope, query.reach);
+  // A reach applies only within a single user.
+  if (query.reach !== undefined && scope.userId !== everyUser) addReach(where, scope.userId, query.reach);
   return where;
 }
 
-function addReach(where: Conditions, scope: Scope, { treeOf, descendants, agentIds }: SessionReach): void {
+function addReach(
+  where: Conditions,
+  userId: Scope["userId"] | null,
+  { treeOf, descendants, agentIds }: SessionReach,
+): void {
   if (agentIds === "all") return;
   const reached = [`agent_id = ANY (${where.value([...agentIds])})`];
   if (treeOf !== null) {
     const key = where.value(lookupText(treeOf));
-    const tree = () => `skein.tree_keys(${where.value(userKey(scope.userId))}, ${key})`;
+    const tree = () => `skein.tree_keys(${where.value(userKey(userId))}, ${key})`;
     reached.push(descendants === false ? `key = ${key}` : `key = ANY (ARRAY(SELECT ${tree()}))`);
   }
   where.add(`(${reached.join(" OR ")})`);
@@ -187,17 +200,83 @@ export function* findRef(
   };
 }
 
-/** Returns the users with sessions. */
-export async function listUsers(database: PostgresDatabase): Promise<(string | null)[]> {
+/** A range of user keys. Both ends are excluded. */
+interface KeyRange {
+  readonly after?: string;
+  readonly before?: string | null;
+  readonly limit?: number | null;
+}
+
+/** Returns the users with sessions, in the order of their keys. */
+export async function listUsers(
+  database: PostgresDatabase,
+  { after = "", before = null, limit = null }: KeyRange = {},
+): Promise<(string | null)[]> {
+  const next = (from: string) => `SELECT x.user_id, x.detail FROM skein.sessions AS x
+    WHERE x.user_id > ${from} AND ($2::text IS NULL OR x.user_id < $2) ORDER BY x.user_id LIMIT 1`;
   const rows = await database.read<{ detail: string; user_id: string }>(
     everyUser,
-    `WITH RECURSIVE users AS (
-       (SELECT user_id, detail FROM skein.sessions ORDER BY user_id LIMIT 1)
-       UNION ALL
-       SELECT s.user_id, s.detail FROM users AS u CROSS JOIN LATERAL (
-         SELECT x.user_id, x.detail FROM skein.sessions AS x WHERE x.user_id > u.user_id ORDER BY x.user_id LIMIT 1
-       ) AS s)
-     SELECT user_id, detail FROM users`,
+    `WITH RECURSIVE users AS ((${next("$1")}) UNION ALL
+       SELECT s.user_id, s.detail FROM users AS u CROSS JOIN LATERAL (${next("u.user_id")}) AS s)
+     SELECT user_id, detail FROM users LIMIT $3`,
+    [after, before, limit],
   );
   return rows.map(({ detail, user_id }) => userOf(detail, user_id));
+}
+
+/** Lists across all users. `database` can read the rows of all of them. */
+export function listEveryUser(database: PostgresDatabase): EveryUser {
+  const scopeFor = (agentId: string | undefined) => ({ userId: everyUser, ...present({ agentId }) }) as const;
+  return {
+    usersAfter: (after, limit) => pageOfUsers(database, after, limit),
+    userFigures: async (userIds) => ({ figures: await readFigures(database, userIds), behind: 0 }),
+    listAllUsers: async (query, agentId) => {
+      const limit = sessionLimit(query.limit);
+      const place = decodeCursor(query.cursor, query.sort);
+      const found = await listSessions(database, scopeFor(agentId), query, limit + 1, place);
+      return listPage(found, limit, 0, query.sort);
+    },
+    countAllUsers: (query, agentId) => countSessions(database, scopeFor(agentId), query),
+  };
+}
+
+/** The character after `~`. */
+const aboveTilde = "\u007f";
+
+/**
+ * Most users are in the order of their keys. Those whose key is not their name have keys that start with `~`. There are
+ * few of them, so they are all read and sorted in.
+ */
+async function pageOfUsers(
+  database: PostgresDatabase,
+  after: string | null | undefined,
+  limit: number,
+): Promise<(string | null)[]> {
+  const from = acceptedText(after ?? "");
+  const found = await Promise.all([
+    listUsers(database, { after: from, before: "~", limit }),
+    listUsers(database, { after: "~", before: aboveTilde }),
+    listUsers(database, { after: from > aboveTilde ? from : aboveTilde, limit }),
+  ]);
+  const isAfter = (userId: string | null) => after === undefined || compareUsers(userId, after) > 0;
+  return found.flat().filter(isAfter).toSorted(compareUsers).slice(0, limit);
+}
+
+function compareUsers(a: string | null, b: string | null): number {
+  return Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? ""));
+}
+
+async function readFigures(
+  database: PostgresDatabase,
+  userIds: readonly (string | null)[],
+): Promise<UserFigures[]> {
+  const names = new Map(userIds.map((userId) => [userKey(userId), userId]));
+  const rows = await database.read<Omit<UserFigures, "userId"> & { user_id: string }>(
+    everyUser,
+    `SELECT user_id, count(*)::bigint AS sessions, max(updated_at) AS "lastActiveAt", sum(bytes)::bigint AS bytes,
+       sum(tokens) AS "totalTokens"
+     FROM skein.sessions WHERE user_id = ANY ($1) AND removed_at IS NULL GROUP BY user_id`,
+    [[...names.keys()]],
+  );
+  return rows.map(({ user_id, ...figures }) => ({ userId: names.get(user_id) ?? null, ...figures }));
 }

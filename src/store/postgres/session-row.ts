@@ -16,6 +16,8 @@ export interface SessionRow {
   /** `null` for an empty session. Not loaded for lists. */
   readonly tip: EntryPlace | null;
   readonly isOdd: boolean;
+  /** The size of the log. */
+  readonly bytes: number;
   /** The run that may write, and the number that increases when another run takes over. */
   readonly holderRun: string | null;
   readonly fence: number;
@@ -49,6 +51,7 @@ export interface StoredSession {
   readonly removed_at: number | null;
   readonly version: number;
   readonly is_odd: boolean;
+  readonly bytes: number;
   readonly revision: number;
   readonly fence: number;
   readonly holder_run: string | null;
@@ -59,7 +62,7 @@ export interface StoredSession {
 
 /** The columns of `StoredSession`. */
 export const storedColumns = `uid, agent_id, session_id, created_at, updated_at, removed_at, version, is_odd,
-  revision, fence, holder_run, header, meta, detail`;
+  bytes, revision, fence, holder_run, header, meta, detail`;
 
 /** The positions of an entry as the database returns them. */
 export interface StoredPlace {
@@ -106,6 +109,7 @@ export function rowOf(
     tipId,
     tip: tip === null ? null : placeOf(tip),
     isOdd: stored.is_odd,
+    bytes: stored.bytes,
     holderRun: stored.holder_run,
     fence: stored.fence,
   };
@@ -130,7 +134,7 @@ export function columnsOf(row: SessionRow, before?: SessionRow): Readonly<Record
     ...{ forked_from: optional(meta.forkedFrom?.sessionId), archived: meta.archived === true },
     ...{ names: acceptedText(namesOf(session)), sort_name: acceptedText(String(sortValue(session, "name"))) },
     ...{ created_at: session.createdAt, updated_at: session.updatedAt },
-    ...{ tokens: digest.totalTokens, cost: Number(sortValue(session, "cost")) },
+    ...{ tokens: digest.totalTokens, cost: Number(sortValue(session, "cost")), bytes: row.bytes },
     ...{ removed_at: removedAt, version: session.version, tip_seq: tip?.seq ?? null, is_odd: isOdd },
     ...{ revision, fence: 0, detail: JSON.stringify(detail) },
     ...(before === undefined ? { header: JSON.stringify(header) } : {}),

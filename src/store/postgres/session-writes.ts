@@ -70,10 +70,16 @@ export function withPlan(
       ...row,
       session: { ...session, updatedAt, ...values, ...moved },
       revision: row.revision + 1,
+      bytes: row.bytes + sizeOf(placed),
       ...(last === undefined ? {} : { tip: last.place, tipId: last.entry.id }),
     },
     placed,
   };
+}
+
+/** Returns the size of entries in the log, each with its line break. */
+export function sizeOf(placed: readonly PlacedEntry[]): number {
+  return placed.reduce((size, { line }) => size + Buffer.byteLength(line) + 1, 0);
 }
 
 /** A run's right to write. It is checked with the session's row locked. */

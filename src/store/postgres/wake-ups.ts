@@ -8,24 +8,33 @@ const notifyEveryMs = 20;
 const lookEveryMs = 1000;
 const longestPauseMs = 5000;
 
+export interface WakeUpOptions {
+  connect(): Promise<pg.Client>;
+  /** Distinguishes this process from the others. */
+  readonly name: string;
+  /** Called before the other processes are woken. Must not reject. */
+  beforeNotify(): Promise<void>;
+  /** Called before the listeners. Must not reject. */
+  beforeWake(): Promise<void>;
+}
+
 /**
  * Lets the processes on one database notice each other's changes. It uses a connection of its own, because a connection
  * from PgBouncer in transaction mode cannot listen.
  */
 export class WakeUps {
-  readonly #connect: () => Promise<pg.Client>;
-  readonly #process: string;
+  readonly #options: WakeUpOptions;
   readonly #listeners = new Set<() => void>();
   readonly #closed = new AbortController();
   readonly #looking: NodeJS.Timeout;
   #client: pg.Client | null = null;
   #notifying: NodeJS.Timeout | null = null;
+  #waking: Promise<void> | null = null;
+  #mustWakeAgain = false;
   #version = 0;
 
-  /** `name` distinguishes this process from the others. */
-  constructor(connect: () => Promise<pg.Client>, name: string) {
-    this.#connect = connect;
-    this.#process = name;
+  constructor(options: WakeUpOptions) {
+    this.#options = options;
     this.#looking = setInterval(() => this.#wake(), lookEveryMs).unref();
     void this.#listen();
   }
@@ -43,17 +52,23 @@ export class WakeUps {
   /** Wakes the other processes soon. */
   announce(): void {
     if (this.#notifying !== null) return;
-    this.#notifying = setTimeout(() => {
-      this.#notifying = null;
-      // If the connection is lost, the others find the change when they look on their own.
-      this.#client?.query("SELECT pg_notify($1, $2)", [channel, this.#process]).catch(() => undefined);
-    }, notifyEveryMs).unref();
+    this.#notifying = setTimeout(() => void this.#notify(), notifyEveryMs).unref();
+  }
+
+  async #notify(): Promise<void> {
+    this.#notifying = null;
+    await this.#options.beforeNotify();
+    // If the connection is lost, the others find the change when they look on their own.
+    await this.#client
+      ?.query("SELECT pg_notify($1, $2)", [channel, this.#options.name])
+      .catch(() => undefined);
   }
 
   async close(): Promise<void> {
     this.#closed.abort();
     clearInterval(this.#looking);
     if (this.#notifying !== null) clearTimeout(this.#notifying);
+    await this.#waking;
     await this.#client?.end().catch(() => undefined);
   }
 
@@ -69,11 +84,11 @@ export class WakeUps {
 
   /** Resolves when the connection ends. Returns whether it has listened. */
   async #listenOnce(): Promise<boolean> {
-    const client = await this.#connect();
+    const client = await this.#options.connect();
     const ended = new Promise<void>((resolve) => void client.once("end", resolve));
     client.on("error", () => undefined);
     client.on("notification", ({ payload }) => {
-      if (payload !== this.#process) this.#wake();
+      if (payload !== this.#options.name) this.#wake();
     });
     try {
       await client.query(`LISTEN ${channel}`);
@@ -90,8 +105,20 @@ export class WakeUps {
     return true;
   }
 
+  /** A call during a wake-up causes another one, because the first might have looked too early. */
   #wake(): void {
-    this.#version += 1;
-    for (const listener of this.#listeners) listener();
+    this.#mustWakeAgain = true;
+    this.#waking ??= this.#wakeWhileNeeded().finally(() => {
+      this.#waking = null;
+    });
+  }
+
+  async #wakeWhileNeeded(): Promise<void> {
+    while (this.#mustWakeAgain && !this.#closed.signal.aborted) {
+      this.#mustWakeAgain = false;
+      await this.#options.beforeWake();
+      this.#version += 1;
+      for (const listener of this.#listeners) listener();
+    }
   }
 }

@@ -1,25 +1,31 @@
-import { renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
 import type { Recovery } from "../../app/folder.ts";
 import { openFolder } from "../../app/folder.ts";
+import { openBackend } from "../../app/open-backend.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";
+import type { ScriptEngine } from "../../core/script.ts";
 import { ensureAdminToken } from "../../gateway/auth/admin-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Ledger } from "../../runs/contract.ts";
 import { countOpenRuns } from "../../runs/ledger/schema.ts";
+import type { Backend } from "../../store/backend.ts";
 import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";
 
-/** A folder's tokens. They stay open for the lifetime of the gateway, across reloads. */
-export interface FolderTokens {
+/** What a gateway keeps open for its lifetime, across reloads: its tokens and, if there is one, its database. */
+export interface GatewayHome {
+  /** The folder for this machine's files. It also contains the sessions unless there is a back end. */
   readonly root: string;
   readonly tokens: Tokens;
-  readonly ledger: Ledger;
+  readonly engine: ScriptEngine;
+  /** The database that several machines share. `null` if sessions are in the folder. */
+  readonly backend: Backend | null;
   /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
   /** One sentence for each database that has been lost or rebuilt since the last start. */
@@ -45,7 +51,7 @@ export interface FolderTokens {
  * the same path.
  */
 function workCounter(
-  { root, ledger, tokens }: Pick<FolderTokens, "root" | "ledger" | "tokens">,
+  { root, ledger, tokens }: Pick<GatewayHome, "root" | "tokens"> & { readonly ledger: Ledger },
   adminTokenId: string,
   checkInPlace: () => void,
 ): () => Promise<void> {
@@ -69,11 +75,41 @@ function workCounter(
 }
 
 /** `processCwd` is the working directory for sessions if neither the session nor its agent sets one. */
-export async function openFolderTokens(
+export async function openGatewayHome(
   loaded: LoadedConfig,
   clock: Clock,
   processCwd: string,
-): Promise<FolderTokens> {
+): Promise<GatewayHome> {
+  // Until the gateway's log is open, nothing happens that no caller is waiting for.
+  const backend = await openBackend(loaded.config, () => undefined);
+  return backend === null ? openFolderHome(loaded, clock, processCwd) : openHomeOn(backend, loaded, clock);
+}
+
+/** The folder contains only the admin token and `gateway.json`. Several machines have different admin tokens. */
+async function openHomeOn(backend: Backend, { config }: LoadedConfig, clock: Clock): Promise<GatewayHome> {
+  try {
+    const { engine } = backend;
+    const root = config.store.path;
+    mkdirSync(root, { recursive: true, mode: 0o700 });
+    const tokens = new Tokens({ engine, ledger: null }, { clock, keepsRevocations: true });
+    const { tokenId, isNew } = await ensureAdminToken(root, tokens);
+    return {
+      ...{ root, tokens, engine, backend },
+      isFirst: isNew,
+      losses: [],
+      recoveries: [],
+      count: async () => undefined,
+      link: (url) => linkTo(url, tokens, tokenId),
+      exclusively: (act) => act(),
+      close: () => backend.close(),
+    };
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+}
+
+async function openFolderHome(loaded: LoadedConfig, clock: Clock, processCwd: string): Promise<GatewayHome> {
   const { config } = loaded;
   const root = config.store.path;
   const found: Recovery[] = [];
@@ -95,9 +131,7 @@ export async function openFolderTokens(
     const tokens = new Tokens(folder.work, { clock, keepsRevocations: true });
     const { tokenId, isNew } = await ensureAdminToken(root, tokens);
     return {
-      root,
-      tokens,
-      ledger,
+      ...{ root, tokens, engine: folder.work.engine, backend: null },
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
       recoveries: found.filter((each) => !ofDatabases.includes(each)),

@@ -1,0 +1,31 @@
+import type { Config } from "../config/sections/all.ts";
+import { codeOf } from "../core/errors.ts";
+import type { Backend } from "../store/backend.ts";
+
+/**
+ * Connects to the database that the configuration names, and creates or updates its tables if they are behind. Returns
+ * `null` if sessions are stored in a folder.
+ */
+export async function openBackend(
+  { store, postgres }: Pick<Config, "store" | "postgres">,
+  report: (error: unknown) => void,
+): Promise<Backend | null> {
+  if (store.kind !== "postgres") return null;
+  const { PostgresBackend } = await import("../store/postgres/store.ts");
+  const { url } = store;
+  const { workerUrl, migratorUrl, maxConnections } = postgres;
+  const options = { url, maxConnections, report, ...(workerUrl !== null && { workerUrl }) };
+  try {
+    return await PostgresBackend.open(options);
+  } catch (error) {
+    if (codeOf(error) !== "database_behind") throw error;
+  }
+  const { migrateDatabase } = await import("../store/postgres/migrate.ts");
+  const roles = workerUrl === null ? {} : { roles: { app: roleIn(url), worker: roleIn(workerUrl) } };
+  await migrateDatabase({ url: migratorUrl ?? url, ...roles });
+  return PostgresBackend.open(options);
+}
+
+function roleIn(url: string): string {
+  return decodeURIComponent(new URL(url).username);
+}

@@ -1,0 +1,65 @@
+import type { Clock } from "../../core/clock.ts";
+import type { PostgresDatabase } from "./database.ts";
+
+/** After the server has started, other processes need this many times longer to reconnect and renew their leases. */
+const startFactor = 15 / 8;
+const measureEveryMs = 2000;
+
+/**
+ * The time of the database, so that leases do not depend on the clocks of the machines. It is measured every few seconds
+ * and counted on in between.
+ */
+export class DatabaseTime implements Clock {
+  readonly #database: PostgresDatabase;
+  readonly #patienceMs: number;
+  /** The database's time minus the time that this process has counted. */
+  #offset = Date.now() - performance.now();
+  #serverStart = 0;
+  #measuredAt = Number.NEGATIVE_INFINITY;
+  /** When the database began to answer every measurement. `null` if the last one failed. */
+  #answersSince: number | null = null;
+  #last = 0;
+
+  /** `patienceMs` is how long the database must have answered before other processes' runs are taken over. */
+  constructor(database: PostgresDatabase, patienceMs: number) {
+    this.#database = database;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** Never decreases. */
+  now(): number {
+    this.#last = Math.max(this.#last, Math.round(performance.now() + this.#offset));
+    return this.#last;
+  }
+
+  /**
+   * Whether silent processes can be assumed dead. `false` while they might only have lost the database, as this process
+   * has or all processes have after a restart of the server.
+   */
+  canTakeOver(): boolean {
+    if (this.#answersSince === null || performance.now() - this.#answersSince < this.#patienceMs)
+      return false;
+    return this.now() - this.#serverStart >= startFactor * this.#patienceMs;
+  }
+
+  /** Measures again if the last measurement is old. Throws if the database does not answer. */
+  async measure(): Promise<void> {
+    const before = performance.now();
+    if (before - this.#measuredAt < measureEveryMs) return;
+    try {
+      const [row] = await this.#database.read<{ now: number; started: number }>(
+        null,
+        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now,
+           extract(epoch FROM pg_postmaster_start_time())::float8 * 1000 AS started`,
+      );
+      const after = performance.now();
+      this.#offset = Number(row?.now) - (before + after) / 2;
+      this.#serverStart = Number(row?.started);
+      this.#measuredAt = after;
+      this.#answersSince ??= after;
+    } catch (error) {
+      this.#answersSince = null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
+import { connect } from "../../src/entry-client.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
+import { startPostgresProxy } from "../support/postgres-proxy.ts";
+import type { TestDatabase } from "../support/postgres-server.ts";
+import { migrator, roles, serverFor } from "../support/postgres-server.ts";
+
+const basic = "agents: { main: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
+
+let folder: TemporaryFolder;
+let database: TestDatabase;
+const gateways: GatewayProcess[] = [];
+const clients: SkeinClient[] = [];
+
+beforeEach(async (context) => {
+  const server = await serverFor(context);
+  await server.createRoles();
+  database = await server.createDatabase();
+  folder = temporaryFolder();
+});
+
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
+  folder.remove();
+  await database.drop();
+});
+
+/** Starts a gateway with a root folder of its own, as on another machine. */
+async function startMachine(name: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
+  const home = join(folder.path, name);
+  mkdirSync(home);
+  const gateway = await GatewayProcess.start(home, {
+    config: `${basic}store: ${JSON.stringify(database.url(migrator))}\n`,
+    env,
+  });
+  gateways.push(gateway);
+  return gateway;
+}
+
+async function connectTo({ url }: GatewayProcess, token: string): Promise<SkeinClient> {
+  const client = await connect(url, { token });
+  clients.push(client);
+  return client;
+}
+
+/** Collects the events of a session until one of a type arrives. */
+async function eventsUntil(client: SkeinClient, key: string, last: string, ready: () => Promise<unknown>) {
+  const events: ReceivedEvent[] = [];
+  const stream = client.events({ keys: [key] });
+  await stream.ready;
+  const doing = ready();
+  for await (const event of stream) {
+    events.push(event);
+    if (event.event === last) break;
+  }
+  await doing;
+  return events;
+}
+
+describe("gateways on several machines that share a PostgreSQL database", () => {
+  test("[MCH1] create the tables together, and each shows what the other does while it happens", async () => {
+    const [here, there] = await Promise.all([startMachine("a"), startMachine("b")]);
+    const watching = await connectTo(there, there.token);
+    const key = "agent:main:session:trip";
+    const asked = { sessionKey: key, message: "Plan three days in Kyoto", idempotencyKey: "1" };
+    const events = await eventsUntil(watching, key, "run.ended", () => here.call("chat.send", asked));
+    const names = events.map(({ event }) => event);
+    expect(names).toEqual(expect.arrayContaining(["run.started", "run.delta", "entry.appended"]));
+    expect(names).not.toContain("gap");
+    const told = events.flatMap((each) => (each.event === "entry.appended" ? [each.payload.entry.id] : []));
+    const { messages } = await there.call("chat.history", { sessionKey: key });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    const { entries } = await here.call("sessions.entries", { key });
+    const ids = entries.map(({ id }) => id);
+    expect(ids.filter((id) => told.includes(id))).toEqual(told);
+  });
+
+  test("[MCH2] accept each other's tokens, and refuse a revoked one at once", async () => {
+    const [here, there] = [await startMachine("a"), await startMachine("b")];
+    expect(here.token).not.toBe(there.token);
+    const { token, tokenId } = await here.call("tokens.create", {
+      userId: "ann",
+      scopes: ["read", "write"],
+    });
+    const asked = { sessionKey: "main", message: "Hello", idempotencyKey: "1" };
+    const { runId } = await there.call("chat.send", asked, token);
+    expect(await here.call("agent.wait", { runId, timeoutMs: 60_000 }, token)).toMatchObject({
+      state: "ok",
+    });
+    const { users } = await there.call("users.list", {});
+    expect(users).toMatchObject([{ userId: "ann", sessions: 1, runs: 1, accessTokens: 1 }]);
+    const { sessions } = await here.call("sessions.list", { allUsers: true });
+    expect(sessions).toMatchObject([{ userId: "ann", key: "agent:main:main" }]);
+    await here.call("tokens.revoke", { tokenId });
+    expect((await there.rpc("chat.history", { sessionKey: "main" }, token)).status).toBe(401);
+  });
+
+  test("[MCH4] another machine continues the run of one that was killed", async () => {
+    const here = await startMachine("a");
+    const key = "agent:main:session:slow";
+    const asked = { sessionKey: key, message: "be slow for 4 seconds", idempotencyKey: "1" };
+    const watching = await connectTo(here, here.token);
+    await eventsUntil(watching, key, "run.started", () => here.call("chat.send", asked));
+    const there = await startMachine("b");
+    await here.stop("SIGKILL");
+    gateways.shift();
+    const { runId } = await there.call("chat.send", asked);
+    expect(await there.call("agent.wait", { runId, timeoutMs: 100_000 })).toMatchObject({ state: "ok" });
+    const { messages } = await there.call("chat.history", { sessionKey: key });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+  });
+
+  test("work with roles that cannot bypass row-level security, and a role that updates the tables", async () => {
+    const roleUrls = {
+      SKEIN_STORE: database.url(roles.app),
+      SKEIN_POSTGRES__WORKER_URL: database.url(roles.worker),
+      SKEIN_POSTGRES__MIGRATOR_URL: database.url(migrator),
+    };
+    const gateway = await startMachine("a", roleUrls);
+    expect(await gateway.ask("Hello", "1")).toMatchObject({ state: "ok" });
+    expect(gateway.output).not.toContain("permission denied");
+  });
+
+  test("[MCH3] become not ready while the database is away, lose nothing, and become ready again", async () => {
+    const proxy = await startPostgresProxy(database.url(migrator));
+    const gateway = await startMachine("a", { SKEIN_STORE: proxy.url });
+    expect(await gateway.ask("Before", "1")).toMatchObject({ state: "ok" });
+    expect((await gateway.ready()).status).toBe(200);
+    proxy.cut();
+    expect((await gateway.ready()).status).toBe(503);
+    const asked = { sessionKey: "main", message: "During", idempotencyKey: "2" };
+    const refused = await gateway.rpc("chat.send", asked);
+    expect(refused).toMatchObject({ status: 503, body: { error: { retryable: true } } });
+    proxy.restore();
+    await expect.poll(async () => (await gateway.ready()).status).toBe(200);
+    expect(await gateway.ask("After", "3")).toMatchObject({ state: "ok" });
+    const { messages } = await gateway.call("chat.history", { sessionKey: "main" });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+    await proxy.close();
+  });
+
+  test("commands use the running gateway, and without one they name it", async () => {
+    const gateway = await startMachine("a");
+    await gateway.ask("Hello", "1");
+    const list = gateway.cli("sessions", "ls");
+    expect(await list.end()).toBe(0);
+    expect(list.out).toContain("main");
+    await gateway.stop();
+    gateways.splice(0);
+    const alone = await runCommand(join(folder.path, "a"), "sessions", "ls");
+    expect(alone.exit).not.toBe(0);
+    expect(alone.err).toContain("The sessions are in a database, and no gateway is running");
+  });
+});
