@@ -4,7 +4,12 @@ import type { EventFeed, SkeinEvent } from "../../core/events.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { everyUser } from "./database.ts";
 
-/** Above this, the oldest unsent events are dropped while the database is down. */
+/**
+ * Events that could not be sent for this long are dropped. Clients that have moved to another process would otherwise
+ * receive some of them twice. The others notice the missing number.
+ */
+const staleMs = 5000;
+/** Above this, unsent events are dropped as well. */
 const mostUnsent = 16 * 1024 * 1024;
 const mostRows = 500;
 const beatEveryMs = 2000;
@@ -21,6 +26,13 @@ interface Publisher {
   number: number;
   isSilent: boolean;
   hasLeft: boolean;
+}
+
+interface Batch {
+  readonly number: number;
+  readonly events: string;
+  /** When its first event was emitted. */
+  readonly since: number;
 }
 
 interface FeedRow {
@@ -51,8 +63,9 @@ export class PostgresFeed implements EventFeed {
   readonly #reads = new Mutex();
   #unsent: string[] = [];
   #unsentSize = 0;
+  #unsentSince = 0;
   /** The batch that is being sent. Kept until it is known to be stored. */
-  #batch: { readonly number: number; readonly events: string } | null = null;
+  #batch: Batch | null = null;
   #number = 0;
   #beatAt = 0;
   #sweepAt = 0;
@@ -92,9 +105,9 @@ export class PostgresFeed implements EventFeed {
 
   publish(event: SkeinEvent): void {
     const text = JSON.stringify(event);
+    if (this.#unsent.length === 0) this.#unsentSince = performance.now();
     this.#unsent.push(text);
     this.#unsentSize += text.length;
-    // The others notice that the number of this batch is missing.
     if (this.#unsentSize > mostUnsent) this.#takeBatch();
     this.#announce();
   }
@@ -131,17 +144,21 @@ export class PostgresFeed implements EventFeed {
     await this.#database.call(text, [this.#name]).catch(this.#report);
   }
 
-  #takeBatch(): { readonly number: number; readonly events: string } {
+  #takeBatch(): Batch {
     const events = `[${this.#unsent.join(",")}]`;
     this.#unsent = [];
     this.#unsentSize = 0;
     this.#number += 1;
-    return { number: this.#number, events };
+    return { number: this.#number, events, since: this.#unsentSince };
   }
 
   async #send(): Promise<void> {
     while (this.#batch !== null || this.#unsent.length > 0) {
       this.#batch ??= this.#takeBatch();
+      if (performance.now() - this.#batch.since > staleMs) {
+        this.#batch = null;
+        continue;
+      }
       await this.#database.call(
         `WITH beat AS (
            INSERT INTO skein.feed_publishers (publisher, number, beat_at) VALUES ($1, $2, now())
