@@ -42,7 +42,8 @@ export async function mountGateway(
   await ensureAdminToken(root, tokens);
   const subscribe: HubOptions["subscribe"] = (listener, onLoss) => events.subscribe(listener, onLoss);
   const numbers = await openDurableNumbers({ engine: store.work.engine, report });
-  const hub = openHub({ numbers, subscribe, redactor: () => redactor, report });
+  const hasPeers = store.work.shared !== null;
+  const hub = openHub({ numbers, hasPeers, subscribe, redactor: () => redactor, report });
   const served: MethodApp = { ...app, skein: new Skein(app), tokens, live: hub };
   const handlers = allHandlers(served);
   const dispatch = new Dispatch({
@@ -102,13 +103,13 @@ export async function mountGateway(
   };
 }
 
-function openHub({ numbers, subscribe, redactor, report }: HubOptions): GatewayHub {
+function openHub({ numbers, hasPeers, subscribe, redactor, report }: HubOptions): GatewayHub {
   const current: Redactor = {
     redact: (text) => redactor().redact(text),
     redactJson: (value) => redactor().redactJson(value),
     stream: () => redactor().stream(),
   };
-  return createEventHub({ numbers, redactor: current, subscribe, report });
+  return createEventHub({ numbers, hasPeers, redactor: current, subscribe, report });
 }
 
 /** Opens MCP lazily because most gateways never receive an MCP request and loading it would slow down every start. */
@@ -169,6 +170,8 @@ export const gatewayPieces: GatewayPieces = {
 
 export interface HubOptions {
   readonly numbers: EventNumbers;
+  /** Whether other gateways serve the same sessions. */
+  readonly hasPeers: boolean;
   /** Delivers events from every Skein instance in the process, across reloads, and from other processes. */
   readonly subscribe: SharedEvents["subscribe"];
   /** Called for each use because a reload replaces the redactor. */

@@ -92,7 +92,7 @@ export class GatewayApp {
     const subscribe: HubOptions["subscribe"] = (...listeners) => events.subscribe(...listeners);
     const shared = { subscribe, report: this.#report };
     const redactor = () => this.#current?.get().app.redactor ?? firstRedactor;
-    this.#hub = pieces.openHub({ ...shared, numbers, redactor });
+    this.#hub = pieces.openHub({ ...shared, numbers, hasPeers: home.backend !== null, redactor });
     const app = () => this.#generation().app;
     const { tokens } = home;
     this.#mcp = pieces.openMcp({ ...shared, tokens, version, heavy: this.dispatch.heavy, app, acquire });

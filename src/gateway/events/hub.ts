@@ -40,6 +40,8 @@ export interface EventHubOptions {
   readonly redactor: Redactor;
   /** Delivers events across reloads. */
   readonly subscribe: SharedEvents["subscribe"];
+  /** `true` if a client might have received the stored events from another gateway. Defaults to `false`. */
+  readonly hasPeers?: boolean;
   /** Called when a sink fails or an event cannot be encoded as JSON. */
   readonly report?: (error: unknown) => void;
   readonly limits?: Partial<typeof hubLimits>;
@@ -61,6 +63,7 @@ export function createEventHub(options: EventHubOptions): OpenEventHub {
 class Hub implements OpenEventHub {
   readonly #numbers: EventNumbers;
   readonly #redactor: Redactor;
+  readonly #hasPeers: boolean;
   readonly #home: HubContext;
   readonly #index = new SubscriberIndex<Subscriber>();
   readonly #feeding: ReplayQueue<Subscriber>;
@@ -76,6 +79,7 @@ class Hub implements OpenEventHub {
 
   constructor(options: EventHubOptions) {
     const { numbers, redactor, subscribe, report = () => undefined, limits, schedule } = options;
+    this.#hasPeers = options.hasPeers ?? false;
     const bounds = { ...hubLimits, ...limits };
     this.#numbers = numbers;
     this.#redactor = redactor;
@@ -140,7 +144,8 @@ class Hub implements OpenEventHub {
   #resume(after: number): SubscriberOptions["from"] {
     const { goneUpTo } = this.#home.ring;
     if (!this.#numbers.owns(after)) {
-      return { cursor: goneUpTo, gap: { after, upTo: goneUpTo, reason: "restart" } };
+      const upTo = this.#hasPeers ? this.seq : goneUpTo;
+      return { cursor: upTo, gap: { after, upTo, reason: "restart" } };
     }
     if (after >= goneUpTo) return { cursor: after, gap: null };
     return { cursor: goneUpTo, gap: { after, upTo: goneUpTo, reason: "gone" } };
