@@ -1,0 +1,115 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { Balancer } from "../support/balancer.ts";
+import { Talker } from "../support/gateway-clients.ts";
+import type { Line } from "../support/gateway-clients-count.ts";
+import { expectComplete } from "../support/gateway-clients-count.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { ServerKeeper } from "../support/postgres-broker.ts";
+import { DatabaseServer, findServer, migrator } from "../support/postgres-server.ts";
+
+const clients = 20;
+const names = ["a", "b", "c"];
+const basic = "agents: { main: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
+
+const folder = temporaryFolder();
+let keeper: ServerKeeper;
+let balancer: Balancer;
+let url: string;
+const machines = new Map<string, GatewayProcess>();
+
+beforeAll(async () => {
+  const found = await findServer();
+  if (typeof found === "string") return;
+  keeper = new ServerKeeper();
+  const kept = await keeper.server;
+  if ("missing" in kept) throw new Error(kept.missing);
+  const server = new DatabaseServer(kept.port);
+  await server.createRoles();
+  url = (await server.createDatabase()).url(migrator);
+  balancer = await Balancer.start();
+});
+
+afterAll(async () => {
+  await Promise.all([...machines.values()].map((each) => each.stop()));
+  await balancer?.close();
+  await keeper?.stop();
+  folder.remove();
+});
+
+async function startMachine(name: string): Promise<void> {
+  const home = join(folder.path, name);
+  mkdirSync(home, { recursive: true });
+  const port = machines.has(name) ? Number(new URL(String(machines.get(name)?.url)).port) : 0;
+  const config = `${basic}store: ${JSON.stringify(url)}\n`;
+  machines.set(name, await GatewayProcess.start(home, { config, port }));
+  balancer.ports = [...machines.values()].map((each) => Number(new URL(each.url).port));
+}
+
+const machine = (name: string) => machines.get(name) as GatewayProcess;
+
+async function killMachine(name: string): Promise<void> {
+  await machine(name).stop("SIGKILL");
+  await startMachine(name);
+}
+
+/** Stalls a machine for much longer than a lease. */
+async function stallMachine(name: string): Promise<void> {
+  const { child } = machine(name).process;
+  child.kill("SIGSTOP");
+  await sleep(20_000);
+  child.kill("SIGCONT");
+}
+
+async function restartDatabase(): Promise<void> {
+  await keeper.crash();
+  await keeper.start();
+}
+
+/** Reads a session's entries in the order of the log. */
+async function entriesOf({ key }: Talker): Promise<readonly Line[]> {
+  const { entries } = await machine("b").call("sessions.entries", { key, along: "all", limit: 1000 });
+  return entries as readonly Line[];
+}
+
+test("machines that are killed and stalled, and a database that crashes, lose and repeat nothing", async (context) => {
+  const found = await findServer();
+  if (typeof found === "string") return context.skip(found);
+  await Promise.all(names.map(startMachine));
+  const { token } = machine("a");
+  const talkers = await Promise.all(
+    Array.from({ length: clients }, (_, at) => Talker.connect({ url: balancer.url, token, name: `t${at}` })),
+  );
+  let isEnough = false;
+  const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, 300)));
+  const count = () => talkers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
+  /** Waits until so many more messages have been accepted. */
+  const progress = async (more: number) => {
+    const before = count();
+    await vi.waitUntil(() => count() >= before + more, { timeout: 120_000, interval: 20 });
+  };
+  for (const fault of [
+    () => killMachine("b"),
+    restartDatabase,
+    () => stallMachine("c"),
+    () => killMachine("a"),
+    restartDatabase,
+  ]) {
+    await progress(clients);
+    await fault();
+  }
+  await progress(2 * clients);
+  isEnough = true;
+  await talking;
+  const hasAll = async (talker: Talker) =>
+    (await entriesOf(talker)).at(-1)?.id === talker.followed.at(-1)?.id;
+  for (const talker of talkers) await expect.poll(() => hasAll(talker), { timeout: 120_000 }).toBe(true);
+  for (const talker of talkers) {
+    expect(talker.failures, talker.name).toEqual([]);
+    expectComplete(await entriesOf(talker), talker);
+  }
+  await Promise.all(talkers.map((talker) => talker.close()));
+}, 600_000);
