@@ -1,7 +1,10 @@
+import { randomUUID } from "node:crypto";
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
+import { LoopbackServer } from "../support/held-model.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
 import { sessionRoute } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
@@ -12,14 +15,22 @@ const config = `agents:
   main: { model: rehearsal/basic, tools: { ask: [session_search] } }
 retries: { max: 0 }
 `;
+const secret = "a secret of the desk";
+/** What the program behind the webhook answers. 410 ends the delivery, and after 503 it is tried again. */
+let deskStatus = 410;
+let desk: LoopbackServer;
 const twin = "agent:main:twin";
 const users = [{}, { userId: "ann" }, { userId: "bob" }] as const;
 
 beforeAll(async () => {
   await spend();
-  gateway = await startGateway({ config });
+  desk = await LoopbackServer.listen((_, response) => response.writeHead(deskStatus).end());
+  const channels = `channels: { desk: { type: webhook, secret: "${secret}", url: "${desk.url}" } }\n`;
+  gateway = await startGateway({ config: config + channels });
   for (const user of users) await gateway.call("sessions.create", { key: twin, ...user });
 });
+
+afterAll(() => desk.close());
 
 /** Ann's and Bob's answers in sessions with the same key. One of the answers has no price. */
 async function spend(): Promise<void> {
@@ -218,6 +229,79 @@ describe.skipIf(browser === null)("approvals in the console", () => {
     await page.getByText("Only the 500 newest approvals are shown.").waitFor();
   });
 });
+
+describe.skipIf(browser === null)("the budget of a request", () => {
+  test("is in the panel of each of its runs", async () => {
+    const sessionKey = "agent:main:budget";
+    const { runId } = await send("spawn one helper to repeat hello", {}, sessionKey);
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const page = await open("/runs");
+    await runs(page).filter({ hasText: "main:budget" }).last().click();
+    const panel = page.getByRole("complementary").filter({ hasText: "Budget of the whole request" });
+    const figures = panel.locator("dl", { hasText: "Hops" }).locator("dd");
+    const { rootId } = (await gateway.call("runs.get", { runId })).run;
+    const { runs: used, hops } = await gateway.call("runs.budget", { rootId });
+    expect(used.used).toBeGreaterThan(1);
+    await expect
+      .poll(async () => (await figures.allInnerTexts()).slice(0, 2))
+      .toEqual([used, hops].map((each) => `${each.used} of ${each.allowed}`));
+    await expect.poll(() => figures.count()).toBe(4);
+  });
+});
+
+describe.skipIf(browser === null)("the outbox in the console", () => {
+  test("lists a message that was not delivered with its error, retries one, and discards another", async () => {
+    const outbox = (page: Page, text: string) =>
+      page.getByRole("main").getByRole("listitem").filter({ hasText: text });
+    const stateOf = async (text: string) => {
+      const { messages } = await gateway.call("outbox.list", { allUsers: true });
+      return messages.find((message) => message.text.includes(text))?.state;
+    };
+    const page = await open("/runs?tab=outbox");
+    await page.getByText("No messages to channels are waiting for delivery.").waitFor();
+    await askDesk("repeat the first answer");
+    const first = outbox(page, "the first answer");
+    await first.getByText("failed permanently", { exact: true }).waitFor();
+    await expect.poll(() => first.innerText()).toMatch(/410.*1 attempt\./s);
+    deskStatus = 503;
+    await askDesk("repeat the second answer");
+    const second = outbox(page, "the second answer");
+    await second.getByText("queued", { exact: true }).waitFor();
+    await expect.poll(() => second.innerText()).toContain("503");
+    await second.getByRole("checkbox").check();
+    await page.getByRole("button", { name: "Discard 1" }).click();
+    await expect.poll(() => stateOf("the second answer")).toBe("dropped");
+
+    deskStatus = 200;
+    await page.mouse.move(5, 5);
+    await second.waitFor({ state: "detached" });
+    await first.getByRole("checkbox").focus();
+    await page.keyboard.press("x");
+    await page.getByRole("button", { name: /^Retry 1/ }).click();
+    await expect.poll(() => stateOf("the first answer")).toBe("delivered");
+    await page.goto(`${gateway.url}/#/runs?tab=outbox&show=delivered`);
+    await first.getByText("delivered", { exact: true }).waitFor();
+    await page.goto(`${gateway.url}/#/runs?tab=outbox&show=all`);
+    await second.getByText("discarded", { exact: true }).waitFor();
+  });
+});
+
+/** Sends a message through the webhook, which receives the answer. */
+async function askDesk(text: string): Promise<void> {
+  const body = JSON.stringify({ text, peer: "17" });
+  const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), randomUUID()];
+  const answer = await fetch(`${gateway.url}/channels/desk/inbound`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "x-skein-timestamp": timestamp,
+      "x-skein-message-id": messageId,
+      "x-skein-signature": signatureOf(secret, { timestamp, messageId, body }),
+    },
+    body,
+  });
+  expect(answer.status).toBe(202);
+}
 
 describe.skipIf(browser === null)("usage in the console", () => {
   /** Returns the token counts in the table's rows. */

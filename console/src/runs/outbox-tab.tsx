@@ -1,3 +1,4 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
@@ -57,6 +58,7 @@ export function useOutbox(shown: OutboxShown) {
 /** `/runs?tab=outbox&show=`: messages to channels, with permanent failures first. */
 export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   const { client } = useGateway();
+  const queries = useQueryClient();
   const { data, error } = useOutbox(shown);
   const names = useSessionNames();
   const now = useNow();
@@ -80,10 +82,13 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
     forEach(messages, (message) =>
       client.call("outbox.retry", { outboxId: message.outboxId, ...userParam(message) }),
     );
-  const discard = (messages: readonly Message[]) =>
-    forEach(messages, (message) =>
+  const discard = async (messages: readonly Message[]) => {
+    await forEach(messages, (message) =>
       client.call("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
     );
+    // No event reports a discarded message.
+    await queries.invalidateQueries({ queryKey: ["outbox.list"] });
+  };
 
   const { stop } = roving;
   useKeys({
