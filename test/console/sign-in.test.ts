@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { encodeQr } from "../../console/src/ui/qr-code.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import { PrefixProxy } from "../support/prefix-proxy.ts";
 import { useConsole } from "./use-console.ts";
@@ -118,6 +119,30 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByText(/^Signed in as bob/).waitFor();
   });
 
+  test("by the QR code's link for a phone works once, and neither its code nor its token is logged", async () => {
+    const page = await browser.open(gateway, "/access?tab=tokens");
+    await page.getByRole("button", { name: "Open on a phone…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Open on a phone" });
+    const image = dialog.getByRole("img", { name: "QR code for the link" });
+    await image.waitFor();
+    const url = await dialog.locator("code").innerText();
+    await dialog.getByText("Signs in one browser, once, as you.").waitFor();
+    const code = /#code=(\S+)$/.exec(url)?.[1] ?? "";
+    expect(code).not.toBe("");
+    // The image is the code of this link.
+    const path = encodeQr(url)?.flatMap((row, y) =>
+      row.flatMap((isDark, x) => (isDark ? [`M${x + 4} ${y + 4}h1v1h-1z`] : [])),
+    );
+    expect((await image.locator("path").getAttribute("d")) === path?.join("")).toBe(true);
+    const phone = await browser.open(gateway, "/", { token: null, link: url, width: 360, height: 740 });
+    await phone.getByText(readyText).first().waitFor();
+    const token = await phone.evaluate(() => localStorage.getItem(`skein.token:${location.pathname}`));
+    expect(token).toMatch(/^\S{20,}$/);
+    const second = await browser.open(gateway, "/", { token: null, link: url });
+    await second.getByText("skein link").first().waitFor();
+    for (const given of [code, token ?? ""]) expect(gateway.output).not.toContain(given);
+  });
+
   test("without a token shows the command that prints a link", async () => {
     const page = await browser.open(gateway, "/", { token: null });
     await page.getByText("skein link").first().waitFor();
@@ -150,6 +175,10 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
     expect(stored).not.toContain(token);
     expect(stored).not.toContain("confidential");
+    // The page that says so also signs in again.
+    await page.getByLabel("Or use a token:").fill(gateway.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText(readyText).first().waitFor();
   });
 
   test("as two users in two tabs of one browser keeps them apart", async () => {
