@@ -253,6 +253,35 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await expect.poll(() => nested.count()).toBe(0);
   });
 
+  test("groups its sessions under Needs you, Working and Done, in this order", async () => {
+    const start = (sessionKey: string, message: string) =>
+      gateway.call("chat.send", { sessionKey, message, idempotencyKey: `${sessionKey} ${message}` });
+    const runs = [
+      await start("agent:main:grouped-asks", "search for vases"),
+      await start("agent:support:grouped-works", "describe the roof in 300 seconds"),
+      await start("agent:support:grouped-done", "repeat hello"),
+    ];
+    const page = await browser.open(gateway, "/sessions?q=grouped");
+    const groups = async () => {
+      const lines = await table(page).locator("h2, a[data-roving]").allInnerTexts();
+      return lines.map((line) => line.replaceAll(/\s+/g, " ").trim());
+    };
+    await expect
+      .poll(groups)
+      .toEqual([
+        "Needs you 1",
+        "main:grouped-asks",
+        "Working 1",
+        "support:grouped-works",
+        "Done 1",
+        "support:grouped-done",
+      ]);
+    for (const { runId } of runs.slice(0, 2)) {
+      await gateway.call("runs.abort", { runId });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    }
+  });
+
   test("does not move rows under the pointer", async () => {
     // Only these, because failed sessions of other tests come first.
     const page = await browser.open(gateway, "/sessions?q=note");

@@ -164,6 +164,59 @@ describe.skipIf(browser === null)("the view", () => {
   );
 });
 
+describe.skipIf(browser === null)("the look of the console", () => {
+  const style = (locator: Locator, ...names: readonly string[]) =>
+    locator.first().evaluate((element, properties) => {
+      const computed = getComputedStyle(element);
+      return properties.map((name) => computed.getPropertyValue(name));
+    }, names);
+  const heightOf = async (locator: Locator) => (await locator.first().boundingBox())?.height;
+
+  test("has controls of 13 pixels, prose of 15 pixels in 72 characters, tabular figures, and rows for mouse and touch", async () => {
+    const page = await browser.open(gateway, sessionRoute(main));
+    const prose = page.locator("[data-kind=agent] [class*=prose]").first();
+    await prose.waitFor();
+    expect(await style(page.locator("body"), "font-size", "font-variant-numeric")).toEqual([
+      "13px",
+      "tabular-nums",
+    ]);
+    // The width of 72 zeros in the font of the prose.
+    const measure = await prose.evaluate((text) => {
+      const ruler = text.appendChild(document.createElement("i"));
+      ruler.style.cssText = "max-width: 72ch; font-style: normal";
+      const { maxWidth } = getComputedStyle(ruler);
+      ruler.remove();
+      return maxWidth;
+    });
+    expect(await style(prose, "font-size", "max-width")).toEqual(["15px", measure]);
+
+    const rowOf = (each: Page) => each.getByRole("main").locator("li:has(a[data-roving]) > *");
+    const desk = await browser.open(gateway, "/sessions");
+    await expect.poll(() => heightOf(rowOf(desk))).toBe(28);
+    const onPhone = await browser.open(gateway, "/sessions", { width: 1024, hasTouch: true });
+    await expect.poll(() => heightOf(rowOf(onPhone))).toBe(44);
+  });
+
+  test("moves nothing but what arrives, once, and nothing under reduced motion", async () => {
+    const page = await browser.open(gateway, sessionRoute(main, "family"));
+    await page.locator("svg [data-mark]").first().waitFor();
+    /** Every kind of motion in the page. */
+    const motions = () =>
+      page.evaluate(() => {
+        const all = [...document.querySelectorAll("*")].map((element) => {
+          const { animationName, animationDuration, animationIterationCount, transitionDuration } =
+            getComputedStyle(element);
+          return [animationName, animationDuration, animationIterationCount, transitionDuration].join(" ");
+        });
+        return [...new Set(all)].sort();
+      });
+    const none = "none 0s 1 0s";
+    expect(await motions()).toEqual([none]);
+    await page.emulateMedia({ reducedMotion: "no-preference" });
+    await expect.poll(motions).toEqual([expect.stringMatching(/arrive\S* 0\.12s 1 0s$/), none]);
+  });
+});
+
 /** A direction change, a soft hyphen, a filler, an invisible operator, a tag, a mark, and a joiner that joins nothing. */
 const invisible = "\u202e\u00ad\u3164\u2063\u{e0041}\u061c a\u200db";
 const visible = "⟨U+202E⟩⟨U+00AD⟩⟨U+3164⟩⟨U+2063⟩⟨U+E0041⟩⟨U+061C⟩ a⟨U+200D⟩b";

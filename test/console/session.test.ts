@@ -413,7 +413,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(runs.map(({ preview }) => preview)).toEqual(["sent once"]);
   });
 
-  test("queues, edits, cancels, steers and stops", async () => {
+  test("queues, edits, cancels and stops", async () => {
     const { runId, request } = await ask("work");
     request.stream("The work goes on");
     const page = await open();
@@ -465,6 +465,46 @@ describe.skipIf(browser === null)("a session in the console", () => {
       "work: ok",
     ]);
     expect(JSON.stringify(next.messages)).not.toContain("cancel me");
+  });
+
+  test("steers the running turn with Enter: the next request of the same run contains the message", async () => {
+    const { runId, request } = await ask("look around");
+    request.stream("I look at the sessions");
+    const page = await open();
+    const message = page.getByLabel("Message", { exact: true });
+    await page.getByRole("button", { name: /^Steer/ }).waitFor();
+    await message.fill("only the newest one");
+    await message.press("Enter");
+    await expect.poll(() => message.inputValue()).toBe("");
+    request.callTool("sessions_list", {});
+    const next = await nextRequest();
+    expect(next.lastUserText).toContain("only the newest one");
+    next.finish("The newest one.");
+    await ended(runId);
+    await transcript(page).getByText("The newest one.", { exact: true }).waitFor();
+    await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
+    // Both messages have one answer, so there was no second turn.
+    expect(model.count).toBe(asked);
+  });
+
+  test("goes to an entry that is not mounted when its mark on the thread rail is clicked", async () => {
+    await fill(60, (index) => `Note ${index}\n\nwith a second paragraph`);
+    const [first = ""] = await storedIds();
+    const page = await open();
+    await page.getByText("Note 59").first().waitFor();
+    const begin = page.locator(`[data-entry-id="${first}"]`);
+    expect(await begin.count()).toBe(0);
+    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
+    await rail.getByRole("button", { name: "You: begin", exact: true }).click();
+    await begin.waitFor();
+    await expect
+      .poll(() =>
+        begin.evaluate((row) => {
+          const { top, bottom } = row.getBoundingClientRect();
+          return top >= 0 && bottom <= innerHeight;
+        }),
+      )
+      .toBe(true);
   });
 
   test("shows the day and the time of an entry of the last days", async () => {

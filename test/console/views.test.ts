@@ -22,6 +22,8 @@ const open = (route: string) => browser.open(gateway, route);
 const figures = (text: string) =>
   [...text.matchAll(/[\d,]+/g)].map(([digits]) => Number(digits.replaceAll(",", "")));
 
+const firstWords = (text: string) => text.replaceAll(/\s+/g, " ").trim().slice(0, 40);
+
 /** Returns the entry of the last answer on the active branch. */
 async function lastAnswer(): Promise<string> {
   const { entries } = await gateway.call("sessions.entries", { key: main, limit: 1000 });
@@ -70,6 +72,19 @@ describe.skipIf(browser === null)("the X-ray in the console", () => {
     expect(most).toBeGreaterThan(1);
     await titles.nth(counts.indexOf(most)).click();
     await expect.poll(() => changes.getByRole("button", { name: "Show the message" }).count()).toBe(most);
+    // The page shows exactly what the gateway reports about each change.
+    for (const title of await titles.all())
+      if (!(await title.evaluate(({ parentElement }) => parentElement?.hasAttribute("open"))))
+        await title.click();
+    const { changes: reported } = await gateway.call("sessions.context", { key: main });
+    for (const side of ["before", "after"] as const) {
+      const expected = reported.flatMap((change) => change[side] ?? []).map(firstWords);
+      expect(expected).not.toEqual([]);
+      const shown = changes.locator(`[data-side=${side}] pre`);
+      await expect
+        .poll(async () => (await shown.allInnerTexts()).map(firstWords).sort())
+        .toEqual(expected.toSorted());
+    }
   });
 
   test("shows the request for another model from the menu, with parts that still sum to the total", async () => {
