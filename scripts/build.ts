@@ -19,7 +19,9 @@ try {
     "--pack-destination",
     packed,
   ]);
-  const [{ filename }] = JSON.parse(listing) as [{ filename: string }];
+  const [{ filename, files }] = JSON.parse(listing) as [{ filename: string; files: { path: string }[] }];
+  if (!files.some(({ path }) => path === "dist/console/index.html"))
+    throw new Error("The package does not contain the console. Check “files” in package.json.");
   await runStep("publint", "publint", ["run", "--strict", join(packed, filename)]);
   await runStep("types resolve", "attw", [join(packed, filename), "--profile", "esm-only", "--no-emoji"]);
 } finally {

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
+  consoleProblems,
   directionProblems,
   fileCycles,
   folderCycles,
@@ -12,7 +13,7 @@ import {
   specProblems,
   timingProblems,
 } from "./rules.ts";
-import { readSource, root, sourceFiles } from "./source.ts";
+import { consoleFiles, readSource, root, sourceFiles } from "./source.ts";
 
 const files = sourceFiles();
 
@@ -86,6 +87,12 @@ describe("the code base", () => {
   });
 });
 
+describe("the console", () => {
+  test("imports nothing of the product but its client", () => {
+    expect(consoleProblems(consoleFiles())).toEqual([]);
+  });
+});
+
 /** Checks that each rule fails on code that breaks it. */
 describe("the rules themselves", () => {
   const house = (parts: Record<string, string>) =>
@@ -105,6 +112,23 @@ describe("the rules themselves", () => {
     ["a folder without a level", { "src/attic/a.ts": 'import { b } from "../core/b.ts"; b;' }],
   ])("catches an import %s", (_, parts) => {
     expect(directionProblems(house(parts))).toHaveLength(1);
+  });
+
+  test.each([
+    "../../src/entry-client.ts",
+    "../../../src/core/b.ts",
+    "../../bench/b.ts",
+    "skein",
+    "skein/store",
+    "node:fs",
+  ])("catches an import of %s by the console", (target) => {
+    for (const text of [
+      `import { b } from "${target}"; b;`,
+      `import type { B } from "${target}"; export type C = B;`,
+    ])
+      expect(consoleProblems(house({ "console/src/a.ts": text }))).toHaveLength(1);
+    const allowed = 'import { a } from "skein/client"; import { b } from "react"; import "./b.ts"; a; b;';
+    expect(consoleProblems(house({ "console/src/a.ts": allowed }))).toEqual([]);
   });
 
   test("allows types of a contract", () => {

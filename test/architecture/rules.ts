@@ -67,6 +67,16 @@ export function directionProblems(files: readonly SourceFile[]): string[] {
   );
 }
 
+/** The console has only the rights of any other client, and it runs in a browser. */
+export function consoleProblems(files: readonly SourceFile[]): string[] {
+  const foreign = /^skein(?!\/client$)|^node:|^(?!console\/).*\.tsx?$/;
+  return files.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ target }) => foreign.test(target))
+      .map(({ target }) => `${path} → ${target}: not the client`),
+  );
+}
+
 /**
  * The only file that loads TypeBox, which is used for schemas that are not ours. The file itself is loaded only when
  * needed.

@@ -36,6 +36,13 @@ export function sourceFiles(): SourceFile[] {
     .map((path) => readSource(path, readFileSync(join(root, path), "utf8")));
 }
 
+/** Returns every file of the console. */
+export function consoleFiles(): SourceFile[] {
+  return globSync("console/src/**/*.{ts,tsx}", { cwd: root })
+    .toSorted()
+    .map((path) => readSource(path, readFileSync(join(root, path), "utf8")));
+}
+
 export function readSource(path: string, text: string): SourceFile {
   const { program, module, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
