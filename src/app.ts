@@ -50,11 +50,11 @@ import { RunWatcher } from "./sessions/run-watcher.ts";
 import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEndHooks } from "./sessions/session-end-hooks.ts";
 import { Skein } from "./sessions/skein.ts";
-import type { Backend } from "./store/backend.ts";
 import type { Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
+import type { Backend } from "./store/work.ts";
 
 /** Options for opening a Skein instance. */
 export interface SkeinOptions {

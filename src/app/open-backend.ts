@@ -1,6 +1,6 @@
 import type { Config } from "../config/sections/all.ts";
 import { codeOf } from "../core/errors.ts";
-import type { Backend } from "../store/backend.ts";
+import type { Backend } from "../store/work.ts";
 
 /**
  * Connects to the database that the configuration names, and creates or updates its tables if they are behind. Returns

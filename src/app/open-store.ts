@@ -5,7 +5,6 @@ import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { SkeinStore } from "../sessions/app.ts";
-import type { Backend } from "../store/backend.ts";
 import type { Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-changes.ts";
 import type { ExternalRuns } from "../store/external-store.ts";
@@ -19,7 +18,7 @@ import { openFilesStore } from "../store/files/store.ts";
 import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
 import { Spaces } from "../store/spaces.ts";
-import type { WorkingStore } from "../store/work.ts";
+import type { Backend, WorkingStore } from "../store/work.ts";
 import { Attendance, requireLedger } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 

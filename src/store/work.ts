@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EventFeed } from "../core/events.ts";
+import type { IdSource } from "../core/ids.ts";
 import type { FenceScript, Script, ScriptEngine } from "../core/script.ts";
 import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
@@ -112,6 +113,19 @@ export function requireLedger({ ledger }: StoreWork, what: string): Ledger {
     problem: `${what} needs a store that keeps its sessions' runs in a folder or in memory`,
     advice: "Use a folder or memory: true",
   });
+}
+
+/** A database that any number of machines share. Everything that a process keeps is there. */
+export interface Backend {
+  /** Opens the sessions and their runs. Several stores can be open at the same time, for example during a reload. */
+  openStore(options: { readonly clock: Clock; readonly newId: IdSource }): WorkingStore;
+  /** Runs scripts on the gateways' own tables. */
+  readonly engine: ScriptEngine;
+  readonly shared: SharedDatabase;
+  /** Returns the reasons why this process should not receive work now, as sentences. */
+  findProblems(): Promise<readonly string[]>;
+  /** Close everything that uses the back end first. */
+  close(): Promise<void>;
 }
 
 export interface FenceOption {

@@ -13,10 +13,10 @@ import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Ledger } from "../../runs/contract.ts";
 import { countOpenRuns } from "../../runs/ledger/schema.ts";
-import type { Backend } from "../../store/backend.ts";
 import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";
+import type { Backend } from "../../store/work.ts";
 
 /** What a gateway keeps open for its lifetime, across reloads: its tokens and, if there is one, its database. */
 export interface GatewayHome {

@@ -8,7 +8,7 @@ import { present } from "../../core/present.ts";
 import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
 import type { App, SkeinStore } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { Backend } from "../../store/backend.ts";
+import type { Backend } from "../../store/work.ts";
 import type { GatewayHome } from "./gateway-home.ts";
 
 /**
