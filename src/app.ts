@@ -187,7 +187,8 @@ export async function openSkein(
   });
   let backend: Backend | null = null;
   try {
-    backend = await ownBackend(options, config, report);
+    backend = await ownBackend(options, config);
+    if (backend !== null) backend.onError = report;
     const clock = options.clock ?? sharedClock(options, backend) ?? systemClock;
     const newId = options.newId ?? createIdSource(clock);
     const owner = ownerHere(newId());
@@ -233,10 +234,9 @@ export async function openSkein(
 async function ownBackend(
   { backend, store, memory }: SkeinOptions,
   config: LoadedConfig["config"],
-  report: (error: unknown) => void,
 ): Promise<Backend | null> {
   const isGiven = backend !== undefined || store !== undefined || memory === true;
-  return isGiven ? null : openBackend(config, report);
+  return isGiven ? null : openBackend(config);
 }
 
 /** The members that `openSkein` creates first because they do not depend on any others. */

@@ -6,15 +6,15 @@ import type { Backend } from "../store/work.ts";
  * Connects to the database that the configuration names, and creates or updates its tables if they are behind. Returns
  * `null` if sessions are stored in a folder.
  */
-export async function openBackend(
-  { store, postgres }: Pick<Config, "store" | "postgres">,
-  report: (error: unknown) => void,
-): Promise<Backend | null> {
+export async function openBackend({
+  store,
+  postgres,
+}: Pick<Config, "store" | "postgres">): Promise<Backend | null> {
   if (store.kind !== "postgres") return null;
   const { PostgresBackend } = await import("../store/postgres/store.ts");
   const { url } = store;
   const { workerUrl, migratorUrl, maxConnections } = postgres;
-  const options = { url, maxConnections, report, ...(workerUrl !== null && { workerUrl }) };
+  const options = { url, maxConnections, ...(workerUrl !== null && { workerUrl }) };
   try {
     return await PostgresBackend.open(options);
   } catch (error) {

@@ -122,6 +122,8 @@ export interface Backend {
   /** Runs scripts on the gateways' own tables. */
   readonly engine: ScriptEngine;
   readonly shared: SharedDatabase;
+  /** Called with errors that no caller is waiting for, once until the database answers again. */
+  onError: (error: unknown) => void;
   /** Returns the reasons why this process should not receive work now, as sentences. */
   findProblems(): Promise<readonly string[]>;
   /** Close everything that uses the back end first. */

@@ -88,6 +88,7 @@ export class GatewayApp {
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
     const firstRedactor = redactorOf(options.loaded);
+    if (home.backend !== null) home.backend.onError = this.#report;
     const events = withFeed(this.#bus, home.backend?.shared.events ?? null);
     const subscribe: HubOptions["subscribe"] = (...listeners) => events.subscribe(...listeners);
     const shared = { subscribe, report: this.#report };

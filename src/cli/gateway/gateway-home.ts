@@ -80,8 +80,7 @@ export async function openGatewayHome(
   clock: Clock,
   processCwd: string,
 ): Promise<GatewayHome> {
-  // Until the gateway's log is open, nothing happens that no caller is waiting for.
-  const backend = await openBackend(loaded.config, () => undefined);
+  const backend = await openBackend(loaded.config);
   return backend === null ? openFolderHome(loaded, clock, processCwd) : openHomeOn(backend, loaded, clock);
 }
 

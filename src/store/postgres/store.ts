@@ -36,8 +36,6 @@ export interface PostgresOptions extends DatabaseOptions {
    * after each restart of the server. Defaults to `leaseMs`.
    */
   readonly patienceMs?: number;
-  /** Receives errors that no caller is waiting for. */
-  readonly report?: (error: unknown) => void;
 }
 
 export interface PostgresStoreOptions extends PostgresOptions {
@@ -60,60 +58,50 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 export class PostgresBackend implements Backend {
   readonly engine: PostgresEngine;
   readonly shared: SharedDatabase;
+  onError: Backend["onError"] = () => undefined;
   readonly #events: PostgresFeed;
   readonly #database: PostgresDatabase;
   readonly #worker: PostgresDatabase;
   readonly #blobs: BlobBytes;
   readonly #wakeUps: WakeUps;
+  readonly #time: DatabaseTime;
+  #reported = "";
 
-  private constructor(parts: {
-    readonly database: PostgresDatabase;
-    readonly worker: PostgresDatabase;
-    readonly blobs: BlobBytes;
-    readonly events: PostgresFeed;
-    readonly time: DatabaseTime;
-    readonly leaseMs: number;
-    readonly wakeUps: WakeUps;
-  }) {
-    const { database, worker, blobs, events, time, leaseMs, wakeUps } = parts;
-    this.engine = new PostgresEngine(worker, wakeUps);
-    this.shared = { events, clock: time, leaseMs, canTakeOver: () => time.canTakeOver() };
-    this.#events = events;
+  private constructor(database: PostgresDatabase, worker: PostgresDatabase, options: PostgresOptions) {
+    const { leaseMs = 8000, patienceMs = leaseMs } = options;
     this.#database = database;
     this.#worker = worker;
-    this.#blobs = blobs;
-    this.#wakeUps = wakeUps;
-    for (const each of [database, worker]) each.onChange = () => wakeUps.announce();
+    this.#blobs = options.blobs ?? blobTable(database);
+    this.#time = new DatabaseTime(database, patienceMs);
+    const name = createIdSource()();
+    this.#events = new PostgresFeed({
+      database: worker,
+      name,
+      announce: () => this.#wakeUps.announce(),
+      report: (error) => this.#report(error),
+    });
+    this.#wakeUps = new WakeUps({
+      connect: () => worker.openConnection(),
+      name,
+      beforeNotify: () => this.#events.flush(),
+      beforeWake: () => this.#look(),
+    });
+    this.engine = new PostgresEngine(worker, this.#wakeUps);
+    const [events, clock] = [this.#events, this.#time];
+    this.shared = { events, clock, leaseMs, canTakeOver: () => clock.canTakeOver() };
+    for (const each of [database, worker]) each.onChange = () => this.#wakeUps.announce();
   }
 
   static async open(options: PostgresOptions): Promise<PostgresBackend> {
-    const { workerUrl, leaseMs = 8000, patienceMs = leaseMs, report = () => undefined } = options;
+    const { workerUrl } = options;
     const database = await PostgresDatabase.create(options);
     const worker =
       workerUrl === undefined ? database : await PostgresDatabase.create({ ...options, url: workerUrl });
     try {
       await checkUsable(database);
-      const name = createIdSource()();
-      const time = new DatabaseTime(database, patienceMs);
-      await time.measure();
-      const events: PostgresFeed = new PostgresFeed({
-        database: worker,
-        name,
-        announce: () => wakeUps.announce(),
-        report,
-      });
-      const wakeUps = new WakeUps({
-        connect: () => worker.openConnection(),
-        name,
-        beforeNotify: () => events.flush(),
-        beforeWake: async () => {
-          if (!events.hasJoined) return;
-          await time.measure().catch(report);
-          await events.look();
-        },
-      });
-      const blobs = options.blobs ?? blobTable(database);
-      return new PostgresBackend({ database, worker, blobs, events, time, leaseMs, wakeUps });
+      const backend = new PostgresBackend(database, worker, options);
+      await backend.#time.measure();
+      return backend;
     } catch (error) {
       await worker.close();
       await database.close();
@@ -177,6 +165,25 @@ export class PostgresBackend implements Backend {
     } catch (error) {
       return [thrownText(error)];
     }
+  }
+
+  /** Looks for what other processes have done. */
+  async #look(): Promise<void> {
+    if (!this.#events.hasJoined) return;
+    try {
+      await this.#time.measure();
+      this.#reported = "";
+    } catch (error) {
+      this.#report(error);
+    }
+    await this.#events.look();
+  }
+
+  /** While the database is down, each attempt fails in the same way. */
+  #report(error: unknown): void {
+    const text = thrownText(error);
+    if (text !== this.#reported) this.onError(error);
+    this.#reported = text;
   }
 
   async close(): Promise<void> {
