@@ -70,11 +70,6 @@ export interface SkeinOptions {
    * sessions are stored in `work.db` in `dir`. You must close the store yourself after closing the Skein instance.
    */
   readonly store?: Store;
-  /**
-   * A database that several machines share, instead of files in `dir`. See `openPostgres` in `skein/postgres`. You must
-   * close it yourself after closing the Skein instance.
-   */
-  readonly backend?: Backend;
   /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
@@ -123,7 +118,6 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
   dir: true,
   memory: true,
   store: true,
-  backend: true,
   stores: true,
   agents: true,
   app: true,
@@ -146,6 +140,8 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
 export interface OpenOptions extends SkeinOptions {
   /** A configuration that has already been loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
+  /** A database that several machines share, instead of files in `dir`. The caller closes it. */
+  readonly backend?: Backend;
   /** The users whose sessions work in `cwd` when no folder is configured. Defaults to all users. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
@@ -232,7 +228,7 @@ export async function openSkein(
 
 /** Opens the database that the configuration names. Returns `null` if there is none, or the caller has opened it. */
 async function ownBackend(
-  { backend, store, memory }: SkeinOptions,
+  { backend, store, memory }: OpenOptions,
   config: LoadedConfig["config"],
 ): Promise<Backend | null> {
   const isGiven = backend !== undefined || store !== undefined || memory === true;

@@ -1,5 +1,5 @@
 import type { Config } from "../config/sections/all.ts";
-import { codeOf } from "../core/errors.ts";
+import { codeOf, SkeinError } from "../core/errors.ts";
 import type { Backend } from "../store/work.ts";
 
 /**
@@ -15,11 +15,13 @@ export async function openBackend({
   const { url } = store;
   const { workerUrl, migratorUrl, maxConnections } = postgres;
   const options = { url, maxConnections, ...(workerUrl !== null && { workerUrl }) };
-  try {
-    return await PostgresBackend.open(options);
-  } catch (error) {
-    if (codeOf(error) !== "database_behind") throw error;
-  }
+  // The owner of the tables also grants the other roles their rights, which might be new.
+  if (migratorUrl === null)
+    try {
+      return await PostgresBackend.open(options);
+    } catch (error) {
+      if (codeOf(error) !== "database_behind") throw error;
+    }
   const { migrateDatabase } = await import("../store/postgres/migrate.ts");
   const roles = workerUrl === null ? {} : { roles: { app: roleIn(url), worker: roleIn(workerUrl) } };
   await migrateDatabase({ url: migratorUrl ?? url, ...roles });
@@ -27,5 +29,10 @@ export async function openBackend({
 }
 
 function roleIn(url: string): string {
-  return decodeURIComponent(new URL(url).username);
+  const { username, host } = new URL(url);
+  if (username !== "") return decodeURIComponent(username);
+  throw new SkeinError("invalid_arguments", {
+    problem: `The address of the database at ${host} names no role`,
+    advice: "Write it as postgres://<role>:<password>@<host>/<database>",
+  });
 }

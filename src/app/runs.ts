@@ -66,7 +66,8 @@ function rim(
   return {
     removeAttachments: removeHandedFiles,
     engine: store.work.engine,
-    isGone: isOwnerGone,
+    // Machines can have the same name, so only the lease counts if several of them share the store.
+    isGone: store.work.shared === null ? isOwnerGone : () => false,
     canTakeOver: () => store.work.shared?.canTakeOver() ?? true,
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>

@@ -37,7 +37,7 @@ export function registerStart(command: Command, context: CommandContext): void {
         "skein start --open",
         "skein start --dir ./project/.skein --port 0",
         "skein start --host 0.0.0.0 --expose",
-        "skein start --store postgres://skein:secret@db.example.org/skein",
+        "skein start --store postgres://db.example.org/skein",
         "skein start --json",
       ),
     )

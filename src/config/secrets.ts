@@ -19,12 +19,21 @@ export function secretValues(config: Config): readonly string[] {
   return [...new Set([...secretsIn(sections, config, []), ...passwordsIn(config)])];
 }
 
+/** Returns the text itself if it is not encoded, such as `100%`. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Messages of the database can contain the password without the rest of its address. */
 function passwordsIn({ store, postgres: { workerUrl, migratorUrl } }: Config): string[] {
   const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl];
   return urls.flatMap((url) => {
     const password = url !== null && URL.canParse(url) ? new URL(url).password : "";
-    return password === "" ? [] : [decodeURIComponent(password)];
+    return password === "" ? [] : [password, decoded(password)];
   });
 }
 

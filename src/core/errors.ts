@@ -312,9 +312,16 @@ export function isOutOfDescriptors(error: unknown): boolean {
 /** SQLite's primary result codes for a locked database, a failed read or write, and a full disk. */
 const sqliteFaults = [5, 10, 13];
 
-/** Whether the disk is full, read-only, broken or locked. A retry might succeed. */
+const databaseFaults = ["database_unavailable", "database_full", "database_read_only"];
+
+/** Whether a database server cannot be used now. A retry might succeed. */
+export function isDatabaseFault(error: unknown): boolean {
+  return causesOf(error).some((each) => databaseFaults.includes(codeOf(each)));
+}
+
+/** Whether the disk is full, read-only, broken or locked, or a database server cannot be used. A retry might succeed. */
 export function isDiskFault(error: unknown): boolean {
-  const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"];
+  const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO", ...databaseFaults];
   return causesOf(error).some((each) => {
     const { errcode } = each as { readonly errcode?: unknown };
     return (
@@ -327,7 +334,7 @@ export function isDiskFault(error: unknown): boolean {
 export function isSharedFault(error: unknown): boolean {
   return causesOf(error).some(
     (each) =>
-      ["ENOSPC", "EDQUOT", "EROFS", "EMFILE", "ENFILE"].includes(codeOf(each)) ||
+      ["ENOSPC", "EDQUOT", "EROFS", "EMFILE", "ENFILE", ...databaseFaults].includes(codeOf(each)) ||
       typeof (each as { readonly errcode?: unknown }).errcode === "number",
   );
 }

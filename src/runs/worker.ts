@@ -19,14 +19,14 @@ export class RunStopped extends Error {
 }
 
 /**
- * Thrown when a disk error, the `cause`, prevents a run from starting or ending. The run is put back in the queue and
- * retried.
+ * Thrown when a disk or database error, the `cause`, prevents a run from starting, continuing or ending. The run is put
+ * back in the queue and retried.
  */
 export class RunDeferred extends Error {
   override readonly name = "RunDeferred";
 
   constructor(cause: unknown) {
-    super("The run is waiting until the disk can be written to.", { cause });
+    super("The run is waiting until its session can be written to.", { cause });
   }
 }
 
@@ -206,15 +206,16 @@ export class Worker {
   async #claimAll(): Promise<void> {
     const { runs, owner } = this.#options;
     while (this.#state === "working" && !this.#pauses.has(everySession)) {
+      const before = performance.now();
       const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
       if (claim === null) return;
       // The worker began to close during the claim, so the run would be aborted immediately.
       if (this.isClosing) return runs.release(claim.held);
-      this.#begin(claim);
+      this.#begin(claim, before);
     }
   }
 
-  #begin(claim: Claim): void {
+  #begin(claim: Claim, renewedAt: number): void {
     const { run, held } = claim;
     const { runId } = run;
     // This process lost an earlier claim on this run while it was stalled. Work under that claim must stop.
@@ -226,7 +227,7 @@ export class Worker {
       if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
-    this.#active.set(runId, { held, renewedAt: performance.now(), stop, done });
+    this.#active.set(runId, { held, renewedAt, stop, done });
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 import type { TurnEnd } from "../agents/contract.ts";
 import type { ContextMessage } from "../core/context.ts";
-import { isDiskFault, isOutOfDescriptors, SkeinError } from "../core/errors.ts";
+import { isDatabaseFault, isDiskFault, isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../runs/contract.ts";
 import { retryableCodes, retryHint } from "../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../runs/worker.ts";
@@ -141,17 +141,25 @@ class RunExecution {
       else if (isFenced(error) && (await runs.isHeld(this.#claim.held))) await runs.lose(this.#claim.held);
       return;
     }
-    if (this.#phase !== "turn" && isDiskFault(error)) throw new RunDeferred(error);
+    if (this.#isDeferredBy(error)) throw new RunDeferred(error);
     if (outcome.code === "internal") report(error);
     try {
       await this.#writeAcceptedInput();
       await this.#writer?.closeOpenCalls();
     } catch (closing) {
       if (isFenced(closing)) return;
-      if (this.#phase !== "turn" && isDiskFault(closing)) throw new RunDeferred(closing);
+      if (this.#isDeferredBy(closing)) throw new RunDeferred(closing);
       report(closing);
     }
     await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
+  }
+
+  /**
+   * On a database that several machines share, a run also goes on in the middle of a turn, as after a takeover. The model
+   * might then be called again.
+   */
+  #isDeferredBy(error: unknown): boolean {
+    return isDatabaseFault(error) || (this.#phase !== "turn" && isDiskFault(error));
   }
 
   /**

@@ -86,7 +86,7 @@ test("machines that are killed and stalled, and a database that crashes, lose an
   let isEnough = false;
   const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, 300)));
   const count = () => talkers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0);
-  /** Waits until so many more messages have been accepted. */
+  /** Waits until `more` further messages have been accepted. */
   const progress = async (more: number) => {
     const before = count();
     await vi.waitUntil(() => count() >= before + more, { timeout: 120_000, interval: 20 });

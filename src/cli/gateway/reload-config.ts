@@ -118,9 +118,9 @@ function goneError(file: string): SkeinError {
 /** The folder and the address cannot change while the process is running. */
 function keepStoreAndAddress(
   loaded: LoadedConfig,
-  { config: { store, gateway } }: LoadedConfig,
+  { config: { store, postgres, gateway } }: LoadedConfig,
 ): LoadedConfig {
-  return { ...loaded, config: Object.freeze({ ...loaded.config, store, gateway }) };
+  return { ...loaded, config: Object.freeze({ ...loaded.config, store, postgres, gateway }) };
 }
 
 /**
@@ -142,12 +142,14 @@ function findChangedSections(before: Config, after: Config): readonly string[] {
 
 /** Returns the changed settings that need a restart: the address and the folder. */
 function findRestartSettings(before: Config, after: Config): readonly string[] {
-  const store = before.store.path === after.store.path ? [] : ["store"];
+  const stored = (["store", "postgres"] as const).filter(
+    (name) => !isDeepStrictEqual(before[name], after[name]),
+  );
   const names = Object.keys(before.gateway) as (keyof Config["gateway"])[];
   const changed = names.filter(
     (name) => JSON.stringify(before.gateway[name]) !== JSON.stringify(after.gateway[name]),
   );
-  return [...store, ...changed.map((name) => `gateway.${name}`)];
+  return [...stored, ...changed.map((name) => `gateway.${name}`)];
 }
 
 interface FileWatcherOptions {

@@ -81,7 +81,9 @@ export class DeltaRedaction {
   #push(event: Delta): Masked {
     const [run, place] = [runOf(event), placeOf(event)];
     const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
-    const before = open.get(event.kind);
+    const known = open.get(event.kind);
+    // A new text starts. The event that ended the broken one is missing as well.
+    const before = known?.isBroken === true && event.offset === 0 ? undefined : known;
     const stream = before?.stream ?? this.#redactor.stream();
     const isBroken = before?.isBroken === true || isOutOfPlace(event, before?.last);
     // Moves the run to the end, and to its new session if the session has changed.

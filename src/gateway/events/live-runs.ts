@@ -7,7 +7,7 @@ type Delta = SkeinEvent<"run.delta">;
 type ToolCall = SkeinEvent<"run.tool">;
 type Session = Pick<SkeinEvent, "userId" | "sessionId">;
 
-/** A run in this process and the answer it is streaming. */
+/** A run whose events arrive in this process, and the answer it is streaming. */
 export interface LiveRun {
   readonly runId: string;
   readonly state: "running" | "waiting";
@@ -102,8 +102,8 @@ interface Row {
 }
 
 /**
- * The text that runs in this process have streamed since their last written answer, for readers that join midway. Runs
- * in other processes send no events here.
+ * The text that runs have streamed since their last written answer, for readers that join midway. Runs in other
+ * processes are known only if a feed delivers their events.
  */
 export class LiveRuns {
   readonly #limits: LiveLimits;
@@ -253,7 +253,7 @@ export class LiveRuns {
     };
     this.#rows.set(runId, row);
     this.#bySession.set(place, (this.#bySession.get(place) ?? new Set()).add(row));
-    // If another process has taken over a run, the run's end is not reported here.
+    // The end of a run is not reported here if another process without a feed has taken it over, or if it was lost.
     if (this.#rows.size > this.#limits.runs) this.#end(this.#rows.keys().next().value);
     return row;
   }

@@ -224,10 +224,13 @@ export function* forgetRoot(tx: RunTransaction, root: string): Script<boolean> {
   return true;
 }
 
+const nextLease =
+  "SELECT min(lease_until) AS at FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')";
+
 function* nextTime(tx: RunTransaction): Script<number | null> {
   const times = [yield* nextBatchAt(tx)];
   for (const sql of [
-    "SELECT min(lease_until) AS at FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')",
+    ...(tx.options.canTakeOver() ? [nextLease] : []),
     "SELECT min(wake_at) AS at FROM runs WHERE state = 'sleeping'",
     "SELECT min(deadline) AS at FROM runs WHERE state = 'queued' AND deadline IS NOT NULL",
     "SELECT min(expires_at) AS at FROM approvals WHERE answer IS NULL",

@@ -4,6 +4,10 @@ import type { PostgresDatabase } from "./database.ts";
 /** After the server has started, other processes need this many times longer to reconnect and renew their leases. */
 const startFactor = 15 / 8;
 const measureEveryMs = 2000;
+/** A measurement that takes longer says little about the time, and the database might have been away. */
+const longestAnswerMs = 1000;
+/** After this, a measurement no longer shows that the database answers. */
+const measurementValidMs = 3 * measureEveryMs;
 
 /**
  * The time of the database, so that leases do not depend on the clocks of the machines. It is measured every few seconds
@@ -37,8 +41,9 @@ export class DatabaseTime implements Clock {
    * has or all processes have after a restart of the server.
    */
   canTakeOver(): boolean {
-    if (this.#answersSince === null || performance.now() - this.#answersSince < this.#patienceMs)
-      return false;
+    const now = performance.now();
+    if (this.#answersSince === null || now - this.#measuredAt > measurementValidMs) return false;
+    if (now - this.#answersSince < this.#patienceMs) return false;
     return this.now() - this.#serverStart >= startFactor * this.#patienceMs;
   }
 
@@ -53,10 +58,12 @@ export class DatabaseTime implements Clock {
            extract(epoch FROM pg_postmaster_start_time())::float8 * 1000 AS started`,
       );
       const after = performance.now();
-      this.#offset = Number(row?.now) - (before + after) / 2;
+      const isQuick = after - before <= longestAnswerMs;
+      if (isQuick || this.#serverStart === 0) this.#offset = Number(row?.now) - (before + after) / 2;
+      if (!isQuick) this.#answersSince = after;
+      this.#answersSince ??= after;
       this.#serverStart = Number(row?.started);
       this.#measuredAt = after;
-      this.#answersSince ??= after;
     } catch (error) {
       this.#answersSince = null;
       throw error;

@@ -51,6 +51,8 @@ const defaultIdleMs = 60_000;
 const connectMs = 10_000;
 /** Detects a server that stopped answering. */
 const statementMs = 120_000;
+/** Detects a connection that was dropped without a word. */
+const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 const mostConflicts = 10;
 const int8 = 20;
 
@@ -99,6 +101,7 @@ export class PostgresDatabase {
       max: options.maxConnections ?? defaultConnections,
       connectionTimeoutMillis: connectMs,
       query_timeout: statementMs,
+      ...keepAlive,
       application_name: "skein",
       allowExitOnIdle: true,
       // Begin, user, statement and commit are sent together, without waiting for each reply.
@@ -134,8 +137,9 @@ export class PostgresDatabase {
     const client = new Client({
       connectionString: this.#url,
       connectionTimeoutMillis: connectMs,
+      query_timeout: statementMs,
+      ...keepAlive,
       application_name: "skein",
-      keepAlive: true,
     });
     client.on("error", () => undefined);
     await client.connect();
@@ -243,13 +247,19 @@ export class PostgresDatabase {
       client.release();
       return result;
     } catch (error) {
-      // A failed statement leaves its transaction open. A connection that cannot end it is closed.
-      await client.query("ROLLBACK").then(
-        () => client.release(),
-        (broken: Error) => client.release(broken),
-      );
+      await this.#endTransaction(client, error);
       throw error;
     }
+  }
+
+  /** A failed statement leaves its transaction open. A connection that cannot end it is closed. */
+  async #endTransaction(client: pg.PoolClient, error: unknown): Promise<void> {
+    const failed = error instanceof FailedAttempt ? error.cause : error;
+    if (isConnectionLost(failed)) return client.release(true);
+    await client.query("ROLLBACK").then(
+      () => client.release(),
+      (broken: Error) => client.release(broken),
+    );
   }
 }
 

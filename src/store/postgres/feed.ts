@@ -5,13 +5,13 @@ import type { PostgresDatabase } from "./database.ts";
 import { everyUser } from "./database.ts";
 
 /**
- * Events that could not be sent for this long are dropped. Clients that have moved to another process would otherwise
- * receive some of them twice. The others notice the missing number.
+ * Events that could not be sent for this long are dropped, because a client that has moved to another process might have
+ * received some of them. The others notice the missing number.
  */
 const staleMs = 5000;
-/** Above this, unsent events are dropped as well. */
-const mostUnsent = 16 * 1024 * 1024;
-const mostRows = 500;
+/** Above this number of characters, unsent events are dropped as well. */
+const maxUnsent = 16 * 1024 * 1024;
+const maxBatches = 500;
 const beatEveryMs = 2000;
 const sweepEveryMs = 30_000;
 
@@ -71,6 +71,7 @@ export class PostgresFeed implements EventFeed {
   #sweepAt = 0;
 
   #joining: Promise<void> | null = null;
+  #hasJoined = false;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
@@ -80,12 +81,17 @@ export class PostgresFeed implements EventFeed {
   }
 
   get hasJoined(): boolean {
-    return this.#joining !== null;
+    return this.#hasJoined;
   }
 
   /** Throws `database_unavailable` if the role may not work for all users. */
   join(): Promise<void> {
-    this.#joining ??= this.#join();
+    this.#joining ??= this.#reads
+      .run(() => this.#join())
+      .catch((error: unknown) => {
+        this.#joining = null;
+        throw error;
+      });
     return this.#joining;
   }
 
@@ -99,8 +105,13 @@ export class PostgresFeed implements EventFeed {
       const database = this.#database.name;
       throw new SkeinError("database_unavailable", { database, problem, advice }, { cause: error });
     }
-    for (const { publisher, last } of await this.#query())
-      this.#publishers.set(publisher, { number: last, isSilent: false, hasLeft: false });
+    for (const { publisher, last, is_silent, has_left } of await this.#query())
+      this.#publishers.set(publisher, {
+        number: last,
+        isSilent: is_silent && !has_left,
+        hasLeft: has_left,
+      });
+    this.#hasJoined = true;
   }
 
   publish(event: SkeinEvent): void {
@@ -108,7 +119,7 @@ export class PostgresFeed implements EventFeed {
     if (this.#unsent.length === 0) this.#unsentSince = performance.now();
     this.#unsent.push(text);
     this.#unsentSize += text.length;
-    if (this.#unsentSize > mostUnsent) this.#takeBatch();
+    if (this.#unsentSize > maxUnsent) this.#takeBatch();
     this.#announce();
   }
 
@@ -129,6 +140,8 @@ export class PostgresFeed implements EventFeed {
   /** Called each second and when another process has announced something. */
   async look(): Promise<void> {
     await this.catchUp();
+    // Sends what could not be sent before.
+    await this.flush();
     const now = Date.now();
     if (now >= this.#beatAt) await this.#beat().catch(this.#report);
     if (now < this.#sweepAt) return;
@@ -138,10 +151,11 @@ export class PostgresFeed implements EventFeed {
 
   /** Sends what is left. Others then do not take the silence of this process for a crash. */
   async close(): Promise<void> {
-    if (this.#joining === null) return;
+    if (!this.#hasJoined) return;
     await this.flush();
-    const text = "UPDATE skein.feed_publishers SET left_at = now() WHERE publisher = $1";
-    await this.#database.call(text, [this.#name]).catch(this.#report);
+    // Events that could not be sent are missing for the others.
+    const text = "UPDATE skein.feed_publishers SET left_at = now(), number = $2 WHERE publisher = $1";
+    await this.#database.call(text, [this.#name, this.#number]).catch(this.#report);
   }
 
   #takeBatch(): Batch {
@@ -208,7 +222,7 @@ export class PostgresFeed implements EventFeed {
        LEFT JOIN unnest($2::text[], $3::bigint[]) AS k (publisher, number) ON k.publisher = p.publisher
        LEFT JOIN LATERAL (
          SELECT id, number, events FROM skein.feed
-         WHERE publisher = p.publisher AND number > coalesce(k.number, 0) ORDER BY number LIMIT ${mostRows}
+         WHERE publisher = p.publisher AND number > coalesce(k.number, 0) ORDER BY number LIMIT ${maxBatches}
        ) AS f ON true
        WHERE p.publisher <> $1`,
       [this.#name, known.map(([name]) => name), known.map(([, { number }]) => number)],
@@ -282,6 +296,6 @@ export interface FeedOptions {
  */
 function endOfRead(batches: readonly FeedRow[]): number {
   const ofEach = Map.groupBy(batches, ({ publisher }) => publisher);
-  const full = [...ofEach.values()].filter(({ length }) => length === mostRows);
+  const full = [...ofEach.values()].filter(({ length }) => length === maxBatches);
   return Math.min(Number.POSITIVE_INFINITY, ...full.map((rows) => Number(rows.at(-1)?.id)));
 }

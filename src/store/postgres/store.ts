@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { KeyedMutex } from "../../core/concurrency.ts";
+import { KeyedMutex, within } from "../../core/concurrency.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { thrownText } from "../../core/text.ts";
@@ -54,6 +54,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return { ...store, close: () => backend.close() };
 }
 
+/** How long closing waits for a database that does not answer. */
+const closeMs = 2000;
+
 /** This process's connections to a database. All stores that it opens there share them. */
 export class PostgresBackend implements Backend {
   readonly engine: PostgresEngine;
@@ -85,6 +88,7 @@ export class PostgresBackend implements Backend {
       name,
       beforeNotify: () => this.#events.flush(),
       beforeWake: () => this.#look(),
+      report: (error) => this.#report(error),
     });
     this.engine = new PostgresEngine(worker, this.#wakeUps);
     const [events, clock] = [this.#events, this.#time];
@@ -161,6 +165,7 @@ export class PostgresBackend implements Backend {
   async findProblems(): Promise<readonly string[]> {
     try {
       await checkUsable(this.#database);
+      if (this.#worker !== this.#database) await checkUsable(this.#worker);
       return [];
     } catch (error) {
       return [thrownText(error)];
@@ -187,8 +192,9 @@ export class PostgresBackend implements Backend {
   }
 
   async close(): Promise<void> {
-    await this.#wakeUps.close();
-    await this.#events.close();
+    // Closing the connections ends attempts that are still being repeated.
+    await within(closeMs, this.#wakeUps.close());
+    await within(closeMs, this.#events.close());
     await this.#worker.close();
     await this.#database.close();
   }

@@ -1,5 +1,5 @@
+import { setTimeout as after } from "node:timers/promises";
 import type pg from "pg";
-import { sleep } from "../../core/concurrency.ts";
 
 const channel = "skein_runs";
 /** At most one notification is sent in this time, because each one wakes every process. */
@@ -16,6 +16,8 @@ export interface WakeUpOptions {
   beforeNotify(): Promise<void>;
   /** Called before the listeners. Must not reject. */
   beforeWake(): Promise<void>;
+  /** Called with the errors of listeners. */
+  report(error: unknown): void;
 }
 
 /**
@@ -76,9 +78,9 @@ export class WakeUps {
   async #listen(): Promise<void> {
     const { signal } = this.#closed;
     for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
-      const isHeard = await this.#listenOnce().catch(() => false);
-      if (isHeard) pauseMs = 100;
-      if (!signal.aborted) await sleep(pauseMs, signal).catch(() => undefined);
+      const hasListened = await this.#listenOnce().catch(() => false);
+      if (hasListened) pauseMs = 100;
+      if (!signal.aborted) await after(pauseMs, undefined, { ref: false, signal }).catch(() => undefined);
     }
   }
 
@@ -113,12 +115,20 @@ export class WakeUps {
     });
   }
 
+  #tell(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.#options.report(error);
+    }
+  }
+
   async #wakeWhileNeeded(): Promise<void> {
     while (this.#mustWakeAgain && !this.#closed.signal.aborted) {
       this.#mustWakeAgain = false;
       await this.#options.beforeWake();
       this.#version += 1;
-      for (const listener of this.#listeners) listener();
+      for (const listener of this.#listeners) this.#tell(listener);
     }
   }
 }
