@@ -31,6 +31,8 @@ export class WakeUps {
   readonly #looking: NodeJS.Timeout;
   #client: pg.Client | null = null;
   #notifying: NodeJS.Timeout | null = null;
+  #isNotifying = false;
+  #mustNotifyAgain = false;
   #waking: Promise<void> | null = null;
   #mustWakeAgain = false;
   #version = 0;
@@ -60,10 +62,17 @@ export class WakeUps {
   async #notify(): Promise<void> {
     this.#notifying = null;
     await this.#options.beforeNotify();
-    // If the connection is lost, the others find the change when they look on their own.
-    await this.#client
-      ?.query("SELECT pg_notify($1, $2)", [channel, this.#options.name])
-      .catch(() => undefined);
+    this.#mustNotifyAgain = true;
+    if (this.#isNotifying) return;
+    this.#isNotifying = true;
+    while (this.#mustNotifyAgain) {
+      this.#mustNotifyAgain = false;
+      // If the connection is lost, the others find the change when they look on their own.
+      await this.#client
+        ?.query("SELECT pg_notify($1, $2)", [channel, this.#options.name])
+        .catch(() => undefined);
+    }
+    this.#isNotifying = false;
   }
 
   async close(): Promise<void> {
