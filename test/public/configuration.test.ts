@@ -35,6 +35,11 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
   store: `files:${root}`,
   durability: "os",
   lock: { timeoutMs: 5000 },
+  postgres: {
+    workerUrl: "postgres://worker@localhost/skein",
+    migratorUrl: "postgres://owner@localhost/skein",
+    maxConnections: 20,
+  },
   gateway: {
     host: "localhost",
     port: 0,
