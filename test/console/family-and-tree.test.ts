@@ -45,10 +45,27 @@ describe.skipIf(browser === null)("a family in the console", () => {
     const isArrived = (links: Element[], start: string) =>
       links.filter((link) => link.getAttribute("href")?.startsWith(start)).length;
     await expect.poll(() => arrows.evaluateAll(isArrived, target)).toBe(3);
-    const arrow = arrows.first();
-    const entryId = new URLSearchParams((await arrow.getAttribute("href"))?.split("?")[1]).get("entry");
-    await arrow.press("Enter");
-    await page.locator(`[data-entry-id="${entryId}"][data-target]`).waitFor();
+    const entryOf = (href: string | null) => {
+      const entryId = new URLSearchParams(href?.split("?")[1]).get("entry");
+      return page.locator(`[data-entry-id="${entryId}"][data-target]`);
+    };
+    const first = entryOf(await arrows.first().getAttribute("href"));
+    await arrows.first().press("Enter");
+    await first.waitFor();
+    await page.goBack();
+    // Two arrows can end at the same point. The one on top can be clicked.
+    const isOnTop = (circle: Element) => {
+      const { x, y, width, height } = circle.getBoundingClientRect();
+      const found = document.elementFromPoint(x + width / 2, y + height / 2);
+      return found?.closest("a") === circle.closest("a");
+    };
+    const circles = arrows.locator("circle");
+    const onTop = async () => Promise.all((await circles.all()).map((each) => each.evaluate(isOnTop)));
+    await expect.poll(onTop).toContain(true);
+    const circle = circles.nth((await onTop()).indexOf(true));
+    const clicked = entryOf(await circle.evaluate((each) => each.closest("a")?.getAttribute("href") ?? null));
+    await circle.click();
+    await clicked.waitFor();
   });
 
   test("draws each arrow from the spawn to the beginning of the run, and from its end back to the parent", async () => {
@@ -98,12 +115,13 @@ describe.skipIf(browser === null)("the lanes of a family", () => {
 describe.skipIf(browser === null)("helpers at work in the console", () => {
   test("are lanes that grow side by side, until they are aborted", async () => {
     const task = "in 300 seconds";
+    const page = await browser.open(gateway, sessionRoute("agent:main:work", "family"));
+    await page.getByRole("tab", { name: "Lanes" }).waitFor();
     await gateway.call("chat.send", {
       sessionKey: "agent:main:work",
       message: `spawn three helpers to describe the hall ${task}; compare two lamps ${task}; plan a walk ${task} and summarize`,
       idempotencyKey: "grow",
     });
-    const page = await browser.open(gateway, sessionRoute("agent:main:work", "family"));
     await expect.poll(() => lanes(page).filter({ hasText: "running" }).count()).toBe(3);
     const spans = page.locator("a[data-tone=running] rect:nth-of-type(2)");
     await expect.poll(() => spans.count()).toBe(3);
@@ -235,6 +253,51 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     await say("describe the north gate");
     await page.getByText("The conversation continues from").waitFor({ state: "detached" });
     await gateway.call("sessions.branch", { key, entryId: before ?? null });
+  });
+
+  test("has links between three branches in the transcript, and compares only what two of them do not share", async () => {
+    const sessionKey = "agent:main:three-branches";
+    const add = async (method: "chat.send" | "chat.inject", message: string) => {
+      const { runId } = await gateway.call(method, { sessionKey, message, idempotencyKey: message });
+      await gateway.call("agent.wait", { runId, timeoutMs: 120_000 });
+    };
+    await add("chat.send", "repeat what all branches share");
+    const { leafId } = await gateway.call("sessions.get", { key: sessionKey });
+    for (const name of ["first", "second", "third"]) {
+      await gateway.call("sessions.branch", { key: sessionKey, entryId: leafId ?? null });
+      await add("chat.inject", `The ${name} way`);
+    }
+    const page = await browser.open(gateway, sessionRoute(sessionKey));
+    const shown = (name: string) => page.locator("[data-entry-id]", { hasText: `The ${name} way` });
+    await shown("third").getByText("3/3", { exact: true }).waitFor();
+    expect(await shown("third").getByRole("link", { name: "Next branch" }).count()).toBe(0);
+    await shown("third").getByRole("link", { name: "Previous branch" }).click();
+    await shown("second").getByText("2/3", { exact: true }).waitFor();
+    await shown("third").waitFor({ state: "detached" });
+    await shown("second").getByRole("link", { name: "Previous branch" }).click();
+    await shown("first").getByText("1/3", { exact: true }).waitFor();
+    expect(await shown("first").getByRole("link", { name: "Previous branch" }).count()).toBe(0);
+    await shown("first").getByRole("link", { name: "Next branch" }).click();
+    await shown("second").getByRole("link", { name: "Next branch" }).click();
+    await shown("third").getByText("3/3", { exact: true }).waitFor();
+
+    await page.getByRole("link", { name: "Tree" }).click();
+    await row(page, "The first way").click();
+    // The tree has the color that the session has in the list.
+    const thread = (selector: string) => page.locator(selector).first().getAttribute("data-thread");
+    await expect
+      .poll(
+        async () =>
+          (await thread("main section[data-thread]")) === (await thread("a[data-part][aria-current]")),
+      )
+      .toBe(true);
+    await page.keyboard.press("c");
+    const comparison = page.getByRole("region", { name: "Comparison of two branches" });
+    const compared = comparison.locator("[data-entry-id]");
+    await expect.poll(() => compared.count()).toBe(2);
+    const texts = (await compared.allInnerTexts()).join();
+    expect(texts).toMatch(/The first way.*The third way/s);
+    expect(texts).not.toContain("what all branches share");
   });
 
   test("has arrows between branches that a finger can hit", async () => {
