@@ -63,16 +63,20 @@ export async function migrateDatabase(options: MigrateOptions): Promise<void> {
 const versionTable =
   "CREATE TABLE skein.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())";
 
-/** Rejects a server that is too old or accepts only reads, and tables of an older or newer version. */
+/** Rejects a server that is too old, and tables of an older or newer version. */
 export async function checkDatabase(sql: Sql, database: string): Promise<void> {
   await checkServer(sql, database);
-  const [setting] = await sql<{ value: string }>("SELECT current_setting('transaction_read_only') AS value");
-  if (setting?.value === "on")
-    throw new SkeinError("database_read_only", { database, problem: "it accepts only reads" });
   const found = await appliedVersion(sql);
   if (found > schemaVersion) throwAhead(database, found);
   if (found < schemaVersion)
     throw new SkeinError("database_behind", { database, found, needed: schemaVersion });
+}
+
+/** Rejects a server that accepts only reads, for example a standby. */
+export async function checkWritable(sql: Sql, database: string): Promise<void> {
+  const [setting] = await sql<{ value: string }>("SELECT current_setting('transaction_read_only') AS value");
+  if (setting?.value === "on")
+    throw new SkeinError("database_read_only", { database, problem: "it accepts only reads" });
 }
 
 async function checkServer(sql: Sql, database: string): Promise<void> {

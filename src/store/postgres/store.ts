@@ -9,13 +9,13 @@ import type { Backend, SharedDatabase, WorkingStore } from "../work.ts";
 import { Attendance } from "../work.ts";
 import type { BlobBytes } from "./blobs.ts";
 import { blobTable, postgresBlobs } from "./blobs.ts";
-import type { DatabaseOptions } from "./database.ts";
+import type { DatabaseOptions, Sql } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { DatabaseTime } from "./database-time.ts";
 import { PostgresFeed } from "./feed.ts";
 import { PostgresEngine } from "./ledger-engine.ts";
 import { userKey } from "./lookup-text.ts";
-import { checkDatabase } from "./migrate.ts";
+import { checkDatabase, checkWritable } from "./migrate.ts";
 import { postgresSearch } from "./search.ts";
 import { SessionAccess } from "./session-access.ts";
 import { purgeUserRows } from "./session-erasure.ts";
@@ -164,8 +164,7 @@ export class PostgresBackend implements Backend {
 
   async findProblems(): Promise<readonly string[]> {
     try {
-      await checkUsable(this.#database);
-      if (this.#worker !== this.#database) await checkUsable(this.#worker);
+      for (const each of new Set([this.#database, this.#worker])) await checkUsable(each, checkWritable);
       return [];
     } catch (error) {
       return [thrownText(error)];
@@ -200,7 +199,11 @@ export class PostgresBackend implements Backend {
   }
 }
 
-/** Throws if the database does not answer, has another version, or only accepts reads. */
-async function checkUsable(database: PostgresDatabase): Promise<void> {
-  await database.transact(null, (sql) => checkDatabase(sql, database.name), { isRepeatable: true });
+/** Throws if the database does not answer, has another version, or fails another check. */
+async function checkUsable(database: PostgresDatabase, check?: typeof checkWritable): Promise<void> {
+  const script = async (sql: Sql) => {
+    await checkDatabase(sql, database.name);
+    await check?.(sql, database.name);
+  };
+  await database.transact(null, script, { isRepeatable: true });
 }
