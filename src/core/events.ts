@@ -112,6 +112,7 @@ interface Kinds {
     readonly error: string;
   };
   "outbox.dead": { readonly outboxId: string; readonly channel: string; readonly error: string };
+  "outbox.dropped": { readonly outboxId: string; readonly channel: string };
   "approval.requested": {
     readonly approvalId: string;
     readonly toolCallId: string;

@@ -145,6 +145,7 @@ const otherEvents = {
   "outbox.delivered": kindOf(ofOutbox),
   "outbox.retry": kindOf({ ...ofOutbox, nextAt: time, error: text }, whole("error")),
   "outbox.dead": kindOf({ ...ofOutbox, error: text }, whole("error")),
+  "outbox.dropped": kindOf(ofOutbox),
   "approval.requested": kindOf(
     { approvalId: text, toolCallId: text, toolName: text, arguments: record, expiresAt: time },
     whole("arguments"),

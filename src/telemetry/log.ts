@@ -180,6 +180,7 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
     fields: ["outboxId", "channel"],
     details: ({ error }) => ({ error: { message: error } }),
   },
+  "outbox.dropped": { level: "info", text: "channel message discarded", fields: ["outboxId", "channel"] },
   "approval.requested": {
     level: "info",
     text: "approval requested",

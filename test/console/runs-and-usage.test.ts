@@ -268,9 +268,14 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
     const second = outbox(page, "the second answer");
     await second.getByText("queued", { exact: true }).waitFor();
     await expect.poll(() => second.innerText()).toContain("503");
+    const other = await open("/runs?tab=outbox");
+    await outbox(other, "the second answer").waitFor();
     await second.getByRole("checkbox").check();
     await page.getByRole("button", { name: "Discard 1" }).click();
     await expect.poll(() => stateOf("the second answer")).toBe("dropped");
+    // The other browser, which did not discard it, shows the same.
+    await outbox(other, "the second answer").waitFor({ state: "detached" });
+    await outbox(other, "the first answer").waitFor();
 
     deskStatus = 200;
     await page.mouse.move(5, 5);

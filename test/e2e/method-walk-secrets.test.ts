@@ -295,6 +295,7 @@ describe("secrets for callers without admin", () => {
       expect(code, text).toBe("ok");
       expectSafe(text, method);
     }
+    await eventually(() => stream.text().includes("outbox.dropped")).toBe(true);
     expectSafe(stream.text(), "/events");
     stream.close();
   });

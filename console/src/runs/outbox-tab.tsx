@@ -1,4 +1,3 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
@@ -58,7 +57,6 @@ export function useOutbox(shown: OutboxShown) {
 /** `/runs?tab=outbox&show=`: messages to channels, with permanent failures first. */
 export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   const { client } = useGateway();
-  const queries = useQueryClient();
   const { data, error } = useOutbox(shown);
   const names = useSessionNames();
   const now = useNow();
@@ -82,13 +80,10 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
     forEach(messages, (message) =>
       client.call("outbox.retry", { outboxId: message.outboxId, ...userParam(message) }),
     );
-  const discard = async (messages: readonly Message[]) => {
-    await forEach(messages, (message) =>
+  const discard = (messages: readonly Message[]) =>
+    forEach(messages, (message) =>
       client.call("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
     );
-    // No event reports a discarded message.
-    await queries.invalidateQueries({ queryKey: ["outbox.list"] });
-  };
 
   const { stop } = roving;
   useKeys({

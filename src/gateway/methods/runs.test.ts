@@ -12,6 +12,7 @@ import {
   secret,
 } from "../../../test/support/talking.ts";
 import { defineTool } from "../../agents/tools/define-tool.ts";
+import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import type { Skein } from "../../sessions/skein.ts";
 
 afterEach(async () => {
@@ -39,12 +40,12 @@ async function asking() {
   return { ...opened, runId };
 }
 
-function nextOf(skein: Skein, type: string): Promise<void> {
+function nextOf(skein: Skein, type: SkeinEventType): Promise<SkeinEvent> {
   return new Promise((resolve) => {
     const leave = skein.subscribe((event) => {
       if (event.type !== type) return;
       leave();
-      resolve();
+      resolve(event);
     });
   });
 }
@@ -241,7 +242,7 @@ describe("the outbox", () => {
   };
 
   test("messages are listed, dropped and resent only by their own user", async () => {
-    const { as, runId, outboxId } = await closed();
+    const { as, skein, runId, outboxId } = await closed();
     const listed = await as(ann).call("outbox.list", { states: ["queued"] });
     expect(listed.messages).toMatchObject([{ outboxId, runId, state: "queued", attempts: 1 }]);
     expect((await as(bob).call("outbox.list", {})).count).toBe(0);
@@ -249,7 +250,9 @@ describe("the outbox", () => {
       expect(await codeOf(as(bob).call(method, { outboxId }))).toBe("not_found");
       expect(await codeOf(as(ann).call(method, { outboxId: "none" }))).toBe("not_found");
     }
+    const dropped = nextOf(skein, "outbox.dropped");
     expect(await as(ann).call("outbox.drop", { outboxId })).toMatchObject({ state: "dropped" });
+    expect(await dropped).toMatchObject({ outboxId, runId, channel: "desk", userId: "ann" });
     expect(await as(ann).call("outbox.retry", { outboxId })).toMatchObject({ outboxId, attempts: 0 });
   });
 

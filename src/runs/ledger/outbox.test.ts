@@ -61,6 +61,7 @@ describe("the outbox", () => {
     expect((await outbox.retry(outboxId))?.state).toBe("queued");
     expect((await outbox.due("a", 10, 1000)).length).toBe(1);
     expect((await outbox.drop(outboxId))?.state).toBe("dropped");
+    expect((await outbox.drop(outboxId))?.state).toBe("dropped");
     expect((await outbox.retry(outboxId))?.attempts).toBe(0);
     expect(await outbox.retry("nowhere")).toBe(null);
     expect(await outbox.drop("nowhere")).toBe(null);
@@ -69,6 +70,7 @@ describe("the outbox", () => {
       "outbox.retry",
       "outbox.dead",
       "outbox.queued",
+      "outbox.dropped",
       "outbox.queued",
     ]);
   });

@@ -132,12 +132,7 @@ export class RunOutbox implements OutboxStore {
   }
 
   drop(outboxId: string): Promise<OutboxRow | null> {
-    return this.#ledger.change("synced", null, function* (tx) {
-      const sql = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
-        WHERE outbox_id = ? AND state IN ('queued', 'dead')`;
-      yield* tx.run(sql, tx.now(), outboxId);
-      return yield* findOutboxRow(tx, outboxId);
-    });
+    return this.#ledger.change("synced", null, (tx) => dropOutbox(tx, outboxId, ["queued", "dead"]));
   }
 
   async nextAt(): Promise<number | null> {
@@ -187,6 +182,21 @@ export function* putOutbox(
   if (isNew === 1 && dead !== undefined)
     tx.addEvent("outbox.dead", session, runId, { outboxId, channel, error: dead });
   return yield* findOutboxRow(tx, outboxId);
+}
+
+/** Drops a row within the current transaction if it is in one of these states. */
+export function* dropOutbox(
+  tx: RunTransaction,
+  outboxId: string,
+  states: readonly OutboxState[],
+): Script<OutboxRow | null> {
+  const sql = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
+    WHERE outbox_id = ? AND state IN (${states.map(() => "?").join(", ")})`;
+  const changed = yield* tx.run(sql, tx.now(), outboxId, ...states);
+  const row = yield* findOutboxRow(tx, outboxId);
+  if (row !== null && changed === 1)
+    tx.addEvent("outbox.dropped", row.session, row.runId, { outboxId, channel: row.target.channel });
+  return row;
 }
 
 function* findOutboxRow(tx: RunTransaction, outboxId: string): Script<OutboxRow | null> {

@@ -10,7 +10,7 @@ import { openStates } from "../states.ts";
 import { unbindThreads } from "./children.ts";
 import { checkLoopTurn } from "./claim-eligibility.ts";
 import { endRun } from "./end-run.ts";
-import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
+import { dropOutbox, isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import { forgetRoot, forgetRun } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
@@ -252,13 +252,12 @@ function* redactApprovals(
 
 /** Drops a message that has not been sent. */
 function* redactOutbox(tx: RunTransaction, uid: string, { texts }: RemovedEntries): Script<void> {
-  for (const row of yield* tx.all("SELECT seq, text, receipt, last_error FROM outbox WHERE uid = ?", uid)) {
+  const sql = "SELECT seq, outbox_id, text, receipt, last_error FROM outbox WHERE uid = ?";
+  for (const row of yield* tx.all(sql, uid)) {
     const seq = Number(row.seq);
     if (texts.isRepeatedBy(String(row.text))) {
       yield* tx.run("UPDATE outbox SET text = ? WHERE seq = ?", redactedText, seq);
-      const drop = `UPDATE outbox SET state = 'dropped', ended_at = ?, owner = NULL, lease_until = NULL
-        WHERE seq = ? AND state = 'queued'`;
-      yield* tx.run(drop, tx.now(), seq);
+      yield* dropOutbox(tx, String(row.outbox_id), ["queued"]);
     }
     if (repeats(texts, String(row.receipt ?? "")))
       yield* tx.run("UPDATE outbox SET receipt = NULL WHERE seq = ?", seq);
