@@ -5,7 +5,7 @@ import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 import { root, runStep } from "./steps.ts";
 
-const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
+const nodeEntries = ["index", "entry-store", "entry-postgres", "entry-conformance", "entry-testing"];
 /** Browsers load this entry point, so it shares no chunk with code that imports Node modules. */
 const browserEntry = "entry-client";
 /** Evaluated before everything else, in its own chunk. */

@@ -9,8 +9,7 @@ import { createFileBoundary, ScratchFolder } from "./app/files.ts";
 import { openMcp } from "./app/mcp.ts";
 import type { GivenModels } from "./app/models.ts";
 import { createModels } from "./app/models.ts";
-import { openBackend } from "./app/open-backend.ts";
-import { openStores, placedByStore, sharedClock } from "./app/open-store.ts";
+import { openBackend, openStores, placedByStore, sharedClock } from "./app/open-store.ts";
 import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
 import { attachRuns } from "./app/runs.ts";
@@ -50,11 +49,12 @@ import { RunWatcher } from "./sessions/run-watcher.ts";
 import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEndHooks } from "./sessions/session-end-hooks.ts";
 import { Skein } from "./sessions/skein.ts";
-import type { Store } from "./store/contract.ts";
+import type { Backend, Store } from "./store/contract.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
-import type { Backend } from "./store/work.ts";
+import type { WorkingBackend } from "./store/work.ts";
+import { requireWorking } from "./store/work.ts";
 
 /** Options for opening a Skein instance. */
 export interface SkeinOptions {
@@ -70,6 +70,12 @@ export interface SkeinOptions {
    * sessions are stored in `work.db` in `dir`. You must close the store yourself after closing the Skein instance.
    */
   readonly store?: Store;
+  /**
+   * A database that several machines share, instead of files in `dir`. Open it with `openPostgres` from
+   * `skein/postgres`, and close it after closing the Skein instance. `dir` then contains only files of this machine,
+   * such as a gateway's admin token.
+   */
+  readonly backend?: Backend;
   /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
@@ -118,6 +124,7 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
   dir: true,
   memory: true,
   store: true,
+  backend: true,
   stores: true,
   agents: true,
   app: true,
@@ -140,8 +147,6 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
 export interface OpenOptions extends SkeinOptions {
   /** A configuration that has already been loaded. It is not read again, and `dir` and `config` are ignored. */
   readonly loaded?: LoadedConfig;
-  /** A database that several machines share, instead of files in `dir`. The caller closes it. */
-  readonly backend?: Backend;
   /** The users whose sessions work in `cwd` when no folder is configured. Defaults to all users. */
   readonly usersInProcessFolder?: ProcessFolder["users"];
 }
@@ -181,15 +186,17 @@ export async function openSkein(
     report: (problem) => log.write("warn", problem),
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
-  let backend: Backend | null = null;
+  let ownBackend: WorkingBackend | null = null;
   try {
-    backend = await ownBackend(options, config);
-    if (backend !== null) backend.onError = report;
+    const given = options.backend === undefined ? null : requireWorking(options.backend);
+    ownBackend = isPlaced(options) ? null : await openBackend(config);
+    const backend = given ?? ownBackend;
+    if (backend !== null) backend.onError ??= report;
     const clock = options.clock ?? sharedClock(options, backend) ?? systemClock;
     const newId = options.newId ?? createIdSource(clock);
     const owner = ownerHere(newId());
     const spaces = await openStores(
-      { ...options, ...present({ backend }) },
+      { ...options, backend },
       {
         loaded,
         clock,
@@ -209,7 +216,7 @@ export async function openSkein(
         processFolder.users = "unnamed";
       },
       closeRest: async () => {
-        await backend?.close();
+        await ownBackend?.close();
         await scratch.close();
         await stopTelemetry();
       },
@@ -220,19 +227,15 @@ export async function openSkein(
   } catch (error) {
     // Closes everything that has been opened so far.
     await store?.close().catch(report);
-    await backend?.close().catch(report);
+    await ownBackend?.close().catch(report);
     await stopTelemetry().catch(report);
     throw error;
   }
 }
 
-/** Opens the database that the configuration names. Returns `null` if there is none, or the caller has opened it. */
-async function ownBackend(
-  { backend, store, memory }: OpenOptions,
-  config: LoadedConfig["config"],
-): Promise<Backend | null> {
-  const isGiven = backend !== undefined || store !== undefined || memory === true;
-  return isGiven ? null : openBackend(config);
+/** Whether the options say where sessions are stored, so that the configured store does not apply. */
+function isPlaced({ backend, store, memory }: SkeinOptions): boolean {
+  return backend !== undefined || store !== undefined || memory === true;
 }
 
 /** The members that `openSkein` creates first because they do not depend on any others. */

@@ -1,11 +1,13 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import { present } from "../core/present.ts";
 import type { SkeinStore } from "../sessions/app.ts";
-import type { Store } from "../store/contract.ts";
+import type { Backend, Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-changes.ts";
 import type { ExternalRuns } from "../store/external-store.ts";
 import { ExternalStore } from "../store/external-store.ts";
@@ -18,8 +20,8 @@ import { openFilesStore } from "../store/files/store.ts";
 import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
 import { Spaces } from "../store/spaces.ts";
-import type { Backend, WorkingStore } from "../store/work.ts";
-import { Attendance, requireLedger } from "../store/work.ts";
+import type { WorkingBackend, WorkingStore } from "../store/work.ts";
+import { Attendance, requireLedger, requireWorking } from "../store/work.ts";
 import { isOwnerGone } from "./process.ts";
 
 export interface StoreChoice {
@@ -31,7 +33,7 @@ export interface StoreChoice {
   readonly store?: Store;
   readonly stores?: Readonly<Record<string, Store>>;
   /** A database that several machines share. The caller must close it. */
-  readonly backend?: Backend;
+  readonly backend: WorkingBackend | null;
 }
 
 export interface OpenStoreParts {
@@ -68,12 +70,24 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
   return spaces;
 }
 
+/** Connects to the database that the configuration names. Returns `null` if sessions are stored in a folder. */
+export async function openBackend({
+  store,
+  postgres,
+}: Pick<Config, "store" | "postgres">): Promise<WorkingBackend | null> {
+  if (store.kind !== "postgres") return null;
+  const { openPostgres } = await import("../store/postgres/open-postgres.ts");
+  const { workerUrl, migratorUrl, maxConnections } = postgres;
+  const options = { url: store.url, maxConnections, ...present({ workerUrl, migratorUrl }) };
+  return requireWorking(await openPostgres(options));
+}
+
 async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<SkeinStore> {
   const { clock, newId, report, cwdFor } = parts;
   const { config } = parts.loaded;
   const { store } = choice;
   if (store !== undefined) return isWorking(store) ? leftOpen(store) : openExternal(store, choice, parts);
-  if (choice.backend !== undefined) return choice.backend.openStore({ clock, newId });
+  if (choice.backend !== null) return choice.backend.openStore({ clock, newId });
   if (choice.memory === true) return createMemoryStore({ clock, newId });
   return openFilesStore({
     root: config.store.path,
@@ -87,9 +101,12 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
 }
 
 /** Returns the time of a database that several machines share. */
-export function sharedClock({ store, backend }: StoreChoice, own: Backend | null): Clock | undefined {
+export function sharedClock(
+  { store }: Pick<StoreChoice, "store">,
+  backend: WorkingBackend | null,
+): Clock | undefined {
   const given = store !== undefined && isWorking(store) ? store.work.shared : null;
-  return (given ?? backend?.shared ?? own?.shared)?.clock;
+  return (given ?? backend?.shared)?.clock;
 }
 
 /** Whether this is one of this package's stores, which also store the runs of their sessions. */
@@ -102,8 +119,16 @@ function leftOpen(store: WorkingStore): WorkingStore {
 }
 
 /** Adapts the options for one of this package's stores so that the store's folder is used. */
-export function placedByStore<O extends StoreChoice>(options: O): O {
-  const { store, cwd = "." } = options;
+export function placedByStore<O extends Omit<StoreChoice, "backend"> & { readonly backend?: Backend }>(
+  options: O,
+): O {
+  const { store, backend, memory, cwd = "." } = options;
+  if (backend !== undefined && (store !== undefined || memory === true)) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `createSkein has both backend and ${store === undefined ? "memory" : "store"}`,
+      advice: "Pass only one of them",
+    });
+  }
   if (store === undefined || !isWorking(store)) return options;
   const { root } = store as SkeinStore;
   if (root === undefined) return { ...options, memory: true };

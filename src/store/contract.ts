@@ -1,5 +1,7 @@
+import type { Clock } from "../core/clock.ts";
 import type { ContextOptions, SessionContext } from "../core/context.ts";
 import type { Entry } from "../core/entries.ts";
+import type { IdSource } from "../core/ids.ts";
 import type { SessionKind } from "../core/keys.ts";
 import type { Lookup } from "../core/references.ts";
 import type { EntryDraft } from "../core/seal.ts";
@@ -24,6 +26,22 @@ export interface Store {
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
   /** Completes pending operations. Everything that was acknowledged has already been stored. */
+  close(): Promise<void>;
+}
+
+/**
+ * A database that any number of machines share. It holds everything that `createSkein` and a gateway store: sessions,
+ * runs, tokens and events.
+ */
+export interface Backend {
+  /**
+   * Opens the sessions for direct use. Several stores can be open at the same time. They use the back end's connections,
+   * and the time of the database unless `clock` is given.
+   */
+  openStore(options?: { readonly clock?: Clock; readonly newId?: IdSource }): Store;
+  /** Returns the reasons why this process should not receive work now, as sentences. */
+  findProblems(): Promise<readonly string[]>;
+  /** Closes the connections. Close everything that uses the back end first. */
   close(): Promise<void>;
 }
 

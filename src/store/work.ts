@@ -1,7 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EventFeed } from "../core/events.ts";
-import type { IdSource } from "../core/ids.ts";
 import type { FenceScript, Script, ScriptEngine } from "../core/script.ts";
 import { changeOn, runOn, valueScript } from "../core/script.ts";
 import type { SessionRef } from "../core/session-ref.ts";
@@ -10,6 +9,7 @@ import type {
   Appended,
   AppendItem,
   AppendOptions,
+  Backend,
   Scope,
   SessionInit,
   SessionPage,
@@ -115,19 +115,23 @@ export function requireLedger({ ledger }: StoreWork, what: string): Ledger {
   });
 }
 
-/** A database that any number of machines share. Everything that a process keeps is there. */
-export interface Backend {
-  /** Opens the sessions and their runs. Several stores can be open at the same time, for example during a reload. */
-  openStore(options: { readonly clock: Clock; readonly newId: IdSource }): WorkingStore;
+/** A back end with everything that runs and gateways need. */
+export interface WorkingBackend extends Backend {
+  openStore(options?: Parameters<Backend["openStore"]>[0]): WorkingStore;
   /** Runs scripts on the gateways' own tables. */
   readonly engine: ScriptEngine;
   readonly shared: SharedDatabase;
   /** Called with errors that no caller is waiting for, once until the database answers again. */
-  onError: (error: unknown) => void;
-  /** Returns the reasons why this process should not receive work now, as sentences. */
-  findProblems(): Promise<readonly string[]>;
-  /** Close everything that uses the back end first. */
-  close(): Promise<void>;
+  onError: ((error: unknown) => void) | null;
+}
+
+/** Throws if this is not one of this package's back ends. */
+export function requireWorking(backend: Backend): WorkingBackend {
+  if ("engine" in backend && "shared" in backend) return backend as WorkingBackend;
+  throw new SkeinError("invalid_arguments", {
+    problem: "backend is not a database that Skein has opened",
+    advice: "Pass the result of openPostgres from skein/postgres",
+  });
 }
 
 export interface FenceOption {

@@ -35,6 +35,7 @@ const floors: Readonly<Record<string, number>> = {
   "session-tools.ts": 9,
   "index.ts": 10,
   "entry-store.ts": 10,
+  "entry-postgres.ts": 10,
   "entry-conformance.ts": 10,
   "entry-testing.ts": 10,
   "entry-client.ts": 10,

@@ -200,6 +200,11 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "WatchStore",
     ],
   },
+  "./postgres": {
+    file: "src/entry-postgres.ts",
+    values: ["openPostgres"],
+    types: ["Backend", "PostgresOptions"],
+  },
   "./conformance": {
     file: "src/entry-conformance.ts",
     values: ["saboteurs", "storeConformance"],
@@ -382,6 +387,7 @@ function compile(snippets: readonly Snippet[]): string {
       paths: {
         skein: [join(root, "src/index.ts")],
         "skein/store": [join(root, "src/entry-store.ts")],
+        "skein/postgres": [join(root, "src/entry-postgres.ts")],
         "skein/conformance": [join(root, "src/entry-conformance.ts")],
         "skein/testing": [join(root, "src/entry-testing.ts")],
         "skein/client": [join(root, "src/entry-client.ts")],

@@ -7,9 +7,8 @@ import type { StoreHarness } from "../../src/entry-conformance.ts";
 import { storeConformance } from "../../src/entry-conformance.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestServer } from "../support/postgres.ts";
-import { postgresFor } from "../support/postgres.ts";
+import { openPostgresStore, postgresFor } from "../support/postgres.ts";
 
 /** A store with the kit's requirements. `prepare` runs before each case and can skip it. */
 interface BackEnd {

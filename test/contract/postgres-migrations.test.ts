@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { SqlValue } from "../../src/store/postgres/database.ts";
 import { checkDatabase, migrateDatabase, schemaVersion } from "../../src/store/postgres/migrate.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase, TestServer } from "../support/postgres.ts";
-import { migrator, postgresFor, roles } from "../support/postgres.ts";
+import { migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { append, create, ids } from "../support/store-calls.ts";
 
 const scope = { userId: "ann", agentId: "main" };

@@ -3,9 +3,8 @@ import type { Scope, SessionQuery, Store } from "../../src/entry-store.ts";
 import type { PostgresDatabase, SqlValue } from "../../src/store/postgres/database.ts";
 import { PostgresDatabase as Database } from "../../src/store/postgres/database.ts";
 import { countSessions, findSessions, listSessions } from "../../src/store/postgres/session-lists.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase } from "../support/postgres.ts";
-import { postgresFor } from "../support/postgres.ts";
+import { openPostgresStore, postgresFor } from "../support/postgres.ts";
 import { create, said } from "../support/store-calls.ts";
 
 const scope: Scope = { userId: "ann", agentId: "main" };

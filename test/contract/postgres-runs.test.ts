@@ -2,9 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { WorkingStore } from "../../src/store/work.ts";
-import { borrowDatabase, migrator, postgresFor, roles } from "../support/postgres.ts";
+import { borrowDatabase, migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { brief, laterClock, messagesOf } from "../support/run-skein.ts";
 
 type Model = ReturnType<typeof scriptedModel>;

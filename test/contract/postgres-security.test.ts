@@ -3,9 +3,8 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Store } from "../../src/entry-store.ts";
 import { gatewayTables } from "../../src/store/postgres/schema-gateway.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase } from "../support/postgres.ts";
-import { migrator, postgresFor, roles } from "../support/postgres.ts";
+import { migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { append, create } from "../support/store-calls.ts";
 
 const users = [{ userId: "ann", agentId: "main" }, { userId: "bob", agentId: "main" }, { agentId: "main" }];

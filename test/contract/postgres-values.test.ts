@@ -3,9 +3,8 @@ import type { AppendItem, Scope, Store } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { lookupText, userKey } from "../../src/store/postgres/lookup-text.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import type { TestDatabase } from "../support/postgres.ts";
-import { postgresFor } from "../support/postgres.ts";
+import { openPostgresStore, postgresFor } from "../support/postgres.ts";
 import { allEntries, append, create, refused, said } from "../support/store-calls.ts";
 
 /** Text that PostgreSQL cannot store, that does not fit in an index, or that looks like SQL or like a stored form. */

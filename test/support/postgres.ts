@@ -1,10 +1,12 @@
 import type { TestContext } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
+import type { IdSource } from "../../src/core/ids.ts";
 import { migrateDatabase } from "../../src/store/postgres/migrate.ts";
 import { gatewayTables } from "../../src/store/postgres/schema-gateway.ts";
 import { runTables } from "../../src/store/postgres/schema-runs.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
-import type { PostgresStoreOptions } from "../../src/store/postgres/store.ts";
-import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import type { BackendOptions } from "../../src/store/postgres/store.ts";
+import { PostgresBackend } from "../../src/store/postgres/store.ts";
 import type { WorkingStore } from "../../src/store/work.ts";
 import type { TestDatabase } from "./postgres-server.ts";
 import { DatabaseServer, findServer, migrator, roles, serverFor } from "./postgres-server.ts";
@@ -62,6 +64,17 @@ export async function borrowDatabase(): Promise<{ database: TestDatabase; giveBa
       unused.push(database);
     },
   };
+}
+
+interface PostgresStoreOptions extends BackendOptions {
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/** Opens a store with connections of its own in a migrated database. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<WorkingStore> {
+  const backend = await PostgresBackend.open(options);
+  return { ...backend.openStore(options), close: () => backend.close() };
 }
 
 /** Opens an empty store. One role owns its tables and serves clients. */

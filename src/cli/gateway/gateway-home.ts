@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
 import type { Recovery } from "../../app/folder.ts";
 import { openFolder } from "../../app/folder.ts";
-import { openBackend } from "../../app/open-backend.ts";
+import { openBackend } from "../../app/open-store.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";
@@ -16,7 +16,7 @@ import { countOpenRuns } from "../../runs/ledger/schema.ts";
 import { indexDbName } from "../../store/files/layout.ts";
 import type { WorkCounts } from "../../store/files/recover.ts";
 import { workCountsName } from "../../store/files/recover.ts";
-import type { Backend } from "../../store/work.ts";
+import type { WorkingBackend } from "../../store/work.ts";
 
 /** What a gateway keeps open for its lifetime, across reloads: its tokens and, if there is one, its database. */
 export interface GatewayHome {
@@ -25,7 +25,7 @@ export interface GatewayHome {
   readonly tokens: Tokens;
   readonly engine: ScriptEngine;
   /** The database that several machines share. `null` if sessions are in the folder. */
-  readonly backend: Backend | null;
+  readonly backend: WorkingBackend | null;
   /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
   /** One sentence for each database that has been lost or rebuilt since the last start. */
@@ -85,7 +85,11 @@ export async function openGatewayHome(
 }
 
 /** The folder contains only the admin token and `gateway.json`. Several machines have different admin tokens. */
-async function openHomeOn(backend: Backend, { config }: LoadedConfig, clock: Clock): Promise<GatewayHome> {
+async function openHomeOn(
+  backend: WorkingBackend,
+  { config }: LoadedConfig,
+  clock: Clock,
+): Promise<GatewayHome> {
   try {
     const { engine } = backend;
     const root = config.store.path;

@@ -8,7 +8,7 @@ import { present } from "../../core/present.ts";
 import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
 import type { App, SkeinStore } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { Backend } from "../../store/work.ts";
+import type { WorkingBackend } from "../../store/work.ts";
 import type { GatewayHome } from "./gateway-home.ts";
 
 /**
@@ -70,7 +70,7 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
 /** A generation's store is either on a back end or in a folder, never in memory. */
 function checksOf(
   { upkeep }: SkeinStore,
-  backend: Backend | null,
+  backend: WorkingBackend | null,
 ): Pick<Generation, "findProblems" | "checkInPlace"> {
   return {
     findProblems: async () => {

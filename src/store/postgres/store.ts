@@ -5,7 +5,7 @@ import { createIdSource } from "../../core/ids.ts";
 import { thrownText } from "../../core/text.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import { checkScope, withScopeChecks } from "../rules.ts";
-import type { Backend, SharedDatabase, WorkingStore } from "../work.ts";
+import type { SharedDatabase, WorkingBackend, WorkingStore } from "../work.ts";
 import { Attendance } from "../work.ts";
 import type { BlobBytes } from "./blobs.ts";
 import { blobTable, postgresBlobs } from "./blobs.ts";
@@ -24,7 +24,7 @@ import { PostgresSessions } from "./sessions.ts";
 import { postgresState } from "./state.ts";
 import { WakeUps } from "./wake-ups.ts";
 
-export interface PostgresOptions extends DatabaseOptions {
+export interface BackendOptions extends DatabaseOptions {
   /** Keeps blobs elsewhere, for example in an object store. Defaults to a table. */
   readonly blobs?: BlobBytes;
   /** The address for the role that works for all users, if it is not the owner of the tables that serves clients. */
@@ -38,30 +38,15 @@ export interface PostgresOptions extends DatabaseOptions {
   readonly patienceMs?: number;
 }
 
-export interface PostgresStoreOptions extends PostgresOptions {
-  readonly clock?: Clock;
-  readonly newId?: IdSource;
-}
-
-/**
- * Opens a store in a migrated PostgreSQL database. Any number of processes can use the same database. Throws
- * `database_unavailable`, `database_too_old`, `database_behind` or `database_ahead`.
- */
-export async function openPostgresStore(options: PostgresStoreOptions): Promise<WorkingStore> {
-  const backend = await PostgresBackend.open(options);
-  const { clock = backend.shared.clock, newId = createIdSource(clock) } = options;
-  const store = backend.openStore({ clock, newId });
-  return { ...store, close: () => backend.close() };
-}
-
+const defaultLeaseMs = 8000;
 /** How long closing waits for a database that does not answer. */
 const closeMs = 2000;
 
 /** This process's connections to a database. All stores that it opens there share them. */
-export class PostgresBackend implements Backend {
+export class PostgresBackend implements WorkingBackend {
   readonly engine: PostgresEngine;
   readonly shared: SharedDatabase;
-  onError: Backend["onError"] = () => undefined;
+  onError: WorkingBackend["onError"] = null;
   readonly #events: PostgresFeed;
   readonly #database: PostgresDatabase;
   readonly #worker: PostgresDatabase;
@@ -70,12 +55,16 @@ export class PostgresBackend implements Backend {
   readonly #time: DatabaseTime;
   #reported = "";
 
-  private constructor(database: PostgresDatabase, worker: PostgresDatabase, options: PostgresOptions) {
-    const { leaseMs = 8000, patienceMs = leaseMs } = options;
+  private constructor(
+    database: PostgresDatabase,
+    worker: PostgresDatabase,
+    time: DatabaseTime,
+    { leaseMs = defaultLeaseMs, blobs }: BackendOptions,
+  ) {
     this.#database = database;
     this.#worker = worker;
-    this.#blobs = options.blobs ?? blobTable(database);
-    this.#time = new DatabaseTime(database, patienceMs);
+    this.#blobs = blobs ?? blobTable(database);
+    this.#time = time;
     const name = createIdSource()();
     this.#events = new PostgresFeed({
       database: worker,
@@ -96,16 +85,20 @@ export class PostgresBackend implements Backend {
     for (const each of [database, worker]) each.onChange = () => this.#wakeUps.announce();
   }
 
-  static async open(options: PostgresOptions): Promise<PostgresBackend> {
+  /**
+   * Connects to a migrated database. Throws `database_unavailable`, `database_too_old`, `database_behind` or
+   * `database_ahead`.
+   */
+  static async open(options: BackendOptions): Promise<PostgresBackend> {
     const { workerUrl } = options;
     const database = await PostgresDatabase.create(options);
     const worker =
       workerUrl === undefined ? database : await PostgresDatabase.create({ ...options, url: workerUrl });
     try {
       await checkUsable(database);
-      const backend = new PostgresBackend(database, worker, options);
-      await backend.#time.measure();
-      return backend;
+      const time = new DatabaseTime(database, options.patienceMs ?? options.leaseMs ?? defaultLeaseMs);
+      await time.measure();
+      return new PostgresBackend(database, worker, time, options);
     } catch (error) {
       await worker.close();
       await database.close();
@@ -113,8 +106,9 @@ export class PostgresBackend implements Backend {
     }
   }
 
-  openStore({ clock, newId }: { readonly clock: Clock; readonly newId: IdSource }): WorkingStore {
+  openStore(options: { readonly clock?: Clock; readonly newId?: IdSource } = {}): WorkingStore {
     const { engine, shared } = this;
+    const { clock = shared.clock, newId = createIdSource(clock) } = options;
     const [database, worker, bytes] = [this.#database, this.#worker, this.#blobs];
     const feed = new ChangeFeed();
     const attendance = new Attendance();
@@ -186,7 +180,7 @@ export class PostgresBackend implements Backend {
   /** While the database is down, each attempt fails in the same way. */
   #report(error: unknown): void {
     const text = thrownText(error);
-    if (text !== this.#reported) this.onError(error);
+    if (text !== this.#reported) this.onError?.(error);
     this.#reported = text;
   }
 
