@@ -13,7 +13,9 @@ let gateway: GatewayProcess;
 
 const config = `agents:
   main: { model: rehearsal/basic, tools: { ask: [session_search] } }
-retries: { max: 0 }
+  busy: { model: busy/model }
+retries: { max: 1 }
+lanes: { main: 2 }
 `;
 const secret = "a secret of the desk";
 /** What the program behind the webhook answers. 410 ends the delivery, and after 503 it is tried again. */
@@ -24,9 +26,14 @@ const users = [{}, { userId: "ann" }, { userId: "bob" }] as const;
 
 beforeAll(async () => {
   await spend();
-  desk = await LoopbackServer.listen((_, response) => response.writeHead(deskStatus).end());
+  desk = await LoopbackServer.listen(({ url }, response) => {
+    // The provider of the agent `busy`, which asks its clients to come back later.
+    if (url?.startsWith("/v1")) response.writeHead(429, { "retry-after": "300" }).end();
+    else response.writeHead(deskStatus).end();
+  });
   const channels = `channels: { desk: { type: webhook, secret: "${secret}", url: "${desk.url}" } }\n`;
-  gateway = await startGateway({ config: config + channels });
+  const models = `models: { providers: { busy: { baseUrl: "${desk.url}/v1", apiKey: none } } }\n`;
+  gateway = await startGateway({ config: config + channels + models });
   for (const user of users) await gateway.call("sessions.create", { key: twin, ...user });
 });
 
@@ -148,6 +155,105 @@ describe.skipIf(browser === null)("runs in the console", () => {
     const { runId: last } = await send("repeat all is well", {}, sessionKey);
     await gateway.call("agent.wait", { runId: last, timeoutMs: 150_000 });
     await failure.waitFor({ state: "detached" });
+  });
+
+  test("say why they wait: for a retry, for the run ahead, and for a slot of their lane", async () => {
+    const page = await open("/runs?show=open");
+    const line = (text: string) => page.getByRole("main").getByRole("listitem").filter({ hasText: text });
+    const session = (name: string) => `agent:busy:${name}`;
+    const { runId: first } = await send("first of all", {}, session("one"));
+    const retry = line("first of all");
+    await retry.getByText(/^Waiting to retry the model after a failure\. \(in \d+ min\)/).waitFor();
+    const { runId: next } = await send("right after it", {}, session("one"));
+    await line("right after it").getByText("Waiting for 1 run ahead of it in this session.").waitFor();
+    const { runId: other } = await send("elsewhere", {}, session("two"));
+    await line("elsewhere")
+      .getByText(/Waiting to retry/)
+      .waitFor();
+    const { runId: last } = await send("no room", {}, session("three"));
+    await line("no room")
+      .getByText("Waiting for a free slot in the lane main, which runs at most 2 at a time.")
+      .waitFor();
+
+    await line("right after it").getByRole("link", { name: "Open run" }).click();
+    const panel = page.getByRole("complementary").filter({ hasText: first });
+    await panel.getByText("first of all").waitFor();
+    await panel.getByText(/^Waiting to retry/).waitFor();
+    await page.keyboard.press("Escape");
+    await retry.getByRole("link", { name: "Show details" }).click();
+    await panel.getByRole("button", { name: "Abort" }).waitFor();
+    await line("no room").getByRole("link", { name: "Show the lane" }).click();
+    await page
+      .getByRole("list", { name: "Lanes" })
+      .getByRole("link", { name: /Messages/ })
+      .and(page.locator("[aria-current=true]"))
+      .waitFor();
+    for (const runId of [last, other, next, first]) await gateway.call("runs.abort", { runId });
+    await line("no room").getByText("aborted", { exact: true }).waitFor();
+    expect(
+      await line("no room")
+        .getByText(/Waiting for/)
+        .count(),
+    ).toBe(0);
+  });
+
+  /** Reasons for which a process must be missing, or two runs must wait for each other. */
+  const whys = [
+    { kind: "app", text: "Waiting for a process of the app shop.", link: "Show details" },
+    { kind: "owner", text: "It will start as soon as a process claims it.", link: "Show details" },
+    { kind: "stopping", text: "It has been asked to stop.", link: "Show details" },
+    { kind: "runs", text: "Waiting until 1 run has ended.", runIds: ["run-7"], link: "Open run" },
+    {
+      kind: "runs",
+      text: "Sleeping until 2 runs have ended.",
+      runIds: ["run-7", "run-8"],
+      retryAt: 90_000,
+      within: /\(within 1 min/,
+      link: "Open the first run",
+    },
+    {
+      kind: "runs",
+      text: "Waiting for announcements that can share its turn.",
+      retryAt: 30_000,
+      within: /\(within \d+ s\)/,
+      link: "Show details",
+    },
+  ] as const;
+
+  test("have a sentence and a link for every reason, and an action if their process is missing", async () => {
+    const { runId } = await send("search for rooms");
+    const page = await open("/runs?show=open");
+    const waiting = (index: number) => {
+      const { kind, text, runIds, retryAt } = { runIds: undefined, retryAt: undefined, ...whys[index] };
+      const at = retryAt === undefined ? {} : { retryAt: Date.now() + retryAt };
+      const app = kind === "app" ? { waitsForApp: "shop" } : {};
+      return { state: "queued", runId: `why-${index}`, why: { kind, text, runIds, ...at }, ...app };
+    };
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((text) => server.send(String(text).replaceAll(/why-\d/g, runId)));
+      server.onMessage((text) => {
+        const message = JSON.parse(String(text));
+        const { payload } = message;
+        const run = payload?.runs?.[0];
+        if (run !== undefined) payload.runs = whys.map((_, index) => ({ ...run, ...waiting(index) }));
+        if (payload?.run !== undefined) Object.assign(payload.run, waiting(0));
+        socket.send(JSON.stringify(message));
+      });
+    });
+    await page.reload();
+    const lines = page.getByRole("main").getByRole("listitem");
+    for (const [index, { text, link, ...why }] of whys.entries()) {
+      const line = lines.filter({ hasText: text });
+      await line.getByText(text).waitFor();
+      if ("within" in why) await expect.poll(() => line.innerText()).toMatch(why.within);
+      const target = "runIds" in why ? why.runIds[0] : `why-${index}`;
+      const href = await line.getByRole("link", { name: link, exact: true }).getAttribute("href");
+      expect(new URLSearchParams(href?.split("?")[1]).get("run")).toBe(target);
+    }
+    await lines.filter({ hasText: "the app shop" }).getByRole("link", { name: "Show details" }).click();
+    await page.getByRole("button", { name: "Let any process run it" }).waitFor();
+    await gateway.call("runs.abort", { runId });
   });
 
   test("show the time that they are sorted by", async () => {

@@ -1,10 +1,13 @@
 import type { EventStream, ReceivedEvent, SkeinClient } from "skein/client";
 import { SingleFlight } from "./single-flight.ts";
 
-/** All events except the text of answers, which only the open session needs. */
+/** The events that change a list. The open session reads its own stream. */
 const deskEvents = [
   "run.queued",
   "run.started",
+  "run.step",
+  "run.retry",
+  "run.recovered",
   "run.waiting",
   "run.resumed",
   "run.sleeping",

@@ -56,7 +56,7 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
       <When run={run} />
       {isOpen(run) && why !== undefined && (
         <span className={styles.why}>
-          <RunWhy why={why} owner={run} tabIndex={focus.tabIndex} />
+          <RunWhy why={why} owner={run} details={href} tabIndex={focus.tabIndex} />
         </span>
       )}
       {isFailed(run) && run.error !== undefined && (

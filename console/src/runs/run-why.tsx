@@ -11,14 +11,17 @@ type Why = NonNullable<RunRow["why"]>;
 export function RunWhy({
   why,
   owner,
+  details,
   tabIndex,
 }: {
   readonly why: Why;
   /** The run. The linked runs belong to the same user. */
   readonly owner: Pick<RunRow, "userId">;
+  /** The URL of the run's panel, which has its steps and actions. The panel itself has no link to it. */
+  readonly details?: string;
   readonly tabIndex?: number;
 }) {
-  const link = linkOf(why, owner);
+  const link = linkOf(why, owner) ?? (details === undefined ? null : { name: "Show details", href: details });
   return (
     <span className={styles.why} data-needs={why.kind === "approval" || undefined}>
       {why.text}
