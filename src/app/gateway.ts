@@ -69,6 +69,7 @@ export async function mountGateway(
       host,
       port,
       isExposed: true,
+      servesClients: true,
       allowedHosts: [...config.gateway.allowedHosts, ...allowedHosts],
       trustProxy,
       basePath: config.gateway.basePath ?? "",

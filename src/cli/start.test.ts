@@ -89,6 +89,7 @@ describe("skein start", () => {
       host: "127.0.0.1",
       port: 0,
       isExposed: false,
+      servesClients: true,
       allowedHosts: ["a.example"],
       trustProxy: [],
       basePath: "",

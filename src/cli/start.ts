@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { GatewayPieces } from "../app/gateway.ts";
 import type { LoadOptions } from "../config/root.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
 import { escapeToLine } from "../core/text.ts";
 import { tokenPath } from "../gateway/auth/admin-token.ts";
 import type { StartPayload } from "../protocol/command-payloads.ts";
@@ -10,7 +12,7 @@ import { action, examples } from "./command.ts";
 import { withCalls } from "./connection/with-calls.ts";
 import { loadOptions } from "./connection/with-folder.ts";
 import { openBrowser } from "./gateway/open-browser.ts";
-import type { AlreadyRunning, OpenGateway } from "./gateway/open-gateway.ts";
+import type { AlreadyRunning, OpenGateway, Role } from "./gateway/open-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { awaitStop, processSignals } from "./gateway/stop-requests.ts";
 import type { AnswerLine } from "./output/answer.ts";
@@ -28,6 +30,8 @@ export function registerStart(command: Command, context: CommandContext): void {
       portNumber,
     )
     .option("--store <address>", "where sessions are stored, for example postgres://db.example.org/skein")
+    .option("--no-workers", "serve clients, but leave the runs to other processes on the same database")
+    .option("--workers-only", "execute runs, but serve no clients: only /healthz, /readyz and /metrics")
     .option("--expose", "allow listening on an address that other machines can reach")
     .option("--open", "open the console in the default browser")
     .addHelpText(
@@ -38,6 +42,7 @@ export function registerStart(command: Command, context: CommandContext): void {
         "skein start --dir ./project/.skein --port 0",
         "skein start --host 0.0.0.0 --expose",
         "skein start --store postgres://db.example.org/skein",
+        "skein start --store postgres://db.example.org/skein --workers-only --port 18791",
         "skein start --json",
       ),
     )
@@ -67,6 +72,8 @@ export interface StartOptions {
   readonly port?: number;
   readonly expose?: boolean;
   readonly store?: string;
+  readonly workers?: boolean;
+  readonly workersOnly?: boolean;
   readonly open?: boolean;
 }
 
@@ -91,7 +98,7 @@ export async function startCommand(
       ...(port !== undefined && { port }),
       ...(expose && { expose }),
     };
-    const where = withStore(loadOptions(cli), options.store);
+    const where = withOptions(loadOptions(cli), options);
     const onReload = (file: string | null) =>
       options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, overrides, version, pieces, onReload });
@@ -99,7 +106,7 @@ export async function startCommand(
       for (const warning of gateway.warnings)
         terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(warning)}\n`);
     printAddress(cli, gateway);
-    if (options.open === true) {
+    if (options.open === true && gateway.link !== null) {
       const problem = await open(gateway.link);
       if (problem !== null)
         terminal.err(`Could not open a browser (${escapeToLine(problem)}). Open the link manually.\n`);
@@ -110,9 +117,18 @@ export async function startCommand(
   }
 }
 
-/** The option has the same effect as the variable. */
-function withStore(where: LoadOptions, store: string | undefined): LoadOptions {
-  return store === undefined ? where : { ...where, env: { ...where.env, SKEIN_STORE: store } };
+/** The options have the same effect as the variables. */
+function withOptions(where: LoadOptions, options: StartOptions): LoadOptions {
+  const env = present({ SKEIN_STORE: options.store, SKEIN_GATEWAY__ROLE: roleOption(options) });
+  return { ...where, env: { ...where.env, ...env } };
+}
+
+function roleOption({ workers, workersOnly, open }: StartOptions): Role | null {
+  if (workersOnly !== true) return workers === false ? "gateway" : null;
+  const other = workers === false ? "--no-workers" : open === true ? "--open" : null;
+  if (other === null) return "worker";
+  const problem = `--workers-only and ${other} exclude each other`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Use one of them" });
 }
 
 async function serveUntilStopped(
@@ -137,29 +153,33 @@ async function serveUntilStopped(
 
 function printAddress(cli: Invocation, gateway: OpenGateway | AlreadyRunning): void {
   const { url, pid, startedAt } = gateway.isMine ? { ...gateway, pid: process.pid } : gateway.running;
-  const payload: StartPayload = { url, link: gateway.link, pid, startedAt, wasRunning: !gateway.isMine };
+  const link = present({ link: gateway.link });
+  const payload: StartPayload = { url, ...link, pid, startedAt, wasRunning: !gateway.isMine };
   printAnswer(cli, payload, linesOf(gateway, payload));
 }
 
 function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: StartPayload): AnswerLine[] {
-  const where: AnswerLine[] = [
-    ["address", url],
-    ["link", link],
-    [
-      "",
-      "open it in a browser within ten minutes; it works once, and running the same command prints a new link",
-    ],
-  ];
+  const where: AnswerLine[] = [["address", url], ...(link === undefined ? [] : linkLines(link))];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";
     return [`A gateway is already running on this folder (process ${pid}${machine}).`, ...where];
   }
-  const { root, isFirst } = gateway;
+  const { root, isFirst, role } = gateway;
   return [
-    `The gateway is running on ${root}.`,
+    `The ${role === "worker" ? "worker" : "gateway"} is running on ${root}.`,
     ...where,
+    ...(role === "gateway" ? [["workers", "none in this process; others execute the runs"] as const] : []),
     ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; just created" : ""}`],
     "Press Ctrl-C to stop it.",
+  ];
+}
+
+function linkLines(link: string): AnswerLine[] {
+  const use =
+    "open it in a browser within ten minutes; it works once, and running the same command prints a new link";
+  return [
+    ["link", link],
+    ["", use],
   ];
 }
 

@@ -22,8 +22,8 @@ export type InitPayload = s.Static<typeof InitSchema>;
 /** `start`: the folder's gateway, whether this command or an earlier one started it. */
 export const StartSchema = s.closed({
   url: s.string(),
-  /** A link that opens the console. It can be used once and expires after ten minutes. */
-  link: s.string(),
+  /** A link that opens the console. It can be used once and expires after ten minutes. Absent with `--workers-only`. */
+  link: s.optional(s.string()),
   pid: s.integer(),
   /** In milliseconds since 1970. */
   startedAt: s.integer(),

@@ -1,72 +1,26 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
-import { connect } from "../../src/entry-client.ts";
-import type { TemporaryFolder } from "../../src/entry-testing.ts";
-import { temporaryFolder } from "../../src/entry-testing.ts";
-import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { runCommand } from "../support/gateway-process.ts";
+import { eventsUntil, Machines } from "../support/machines.ts";
 import { startPostgresProxy } from "../support/postgres-proxy.ts";
-import type { TestDatabase } from "../support/postgres-server.ts";
-import { migrator, roles, serverFor } from "../support/postgres-server.ts";
+import { migrator, roles } from "../support/postgres-server.ts";
 
-const basic = "agents: { main: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
-
-let folder: TemporaryFolder;
-let database: TestDatabase;
-const gateways: GatewayProcess[] = [];
-const clients: SkeinClient[] = [];
+let machines: Machines;
 
 beforeEach(async (context) => {
-  const server = await serverFor(context);
-  await server.createRoles();
-  database = await server.createDatabase();
-  folder = temporaryFolder();
+  machines = await Machines.open(context);
 });
 
-afterEach(async () => {
-  await Promise.all(clients.splice(0).map((client) => client.close()));
-  await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
-  folder.remove();
-  await database.drop();
-});
+afterEach(() => machines?.close());
 
-/** Starts a gateway with a root folder of its own, as on another machine. */
-async function startMachine(name: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
-  const home = join(folder.path, name);
-  mkdirSync(home);
-  const gateway = await GatewayProcess.start(home, {
-    config: `${basic}store: ${JSON.stringify(database.url(migrator))}\n`,
-    env,
-  });
-  gateways.push(gateway);
-  return gateway;
-}
-
-async function connectTo({ url }: GatewayProcess, token: string): Promise<SkeinClient> {
-  const client = await connect(url, { token });
-  clients.push(client);
-  return client;
-}
-
-/** Collects the events of a session until one of a type arrives. */
-async function eventsUntil(client: SkeinClient, key: string, last: string, ready: () => Promise<unknown>) {
-  const events: ReceivedEvent[] = [];
-  const stream = client.events({ keys: [key] });
-  await stream.ready;
-  const doing = ready();
-  for await (const event of stream) {
-    events.push(event);
-    if (event.event === last) break;
-  }
-  await doing;
-  return events;
-}
+const startMachine = (name: string, env: NodeJS.ProcessEnv = {}) => machines.start(name, { env });
+const connectTo = (gateway: GatewayProcess) => machines.connect(gateway, gateway.token);
 
 describe("gateways on several machines that share a PostgreSQL database", () => {
   test("[MCH1] create the tables together, and each shows what the other does while it happens", async () => {
     const [here, there] = await Promise.all([startMachine("a"), startMachine("b")]);
-    const watching = await connectTo(there, there.token);
+    const watching = await connectTo(there);
     const key = "agent:main:session:trip";
     const asked = { sessionKey: key, message: "Plan three days in Kyoto", idempotencyKey: "1" };
     const events = await eventsUntil(watching, key, "run.ended", () => here.call("chat.send", asked));
@@ -105,11 +59,10 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
     const here = await startMachine("a");
     const key = "agent:main:session:slow";
     const asked = { sessionKey: key, message: "be slow for 4 seconds", idempotencyKey: "1" };
-    const watching = await connectTo(here, here.token);
+    const watching = await connectTo(here);
     await eventsUntil(watching, key, "run.started", () => here.call("chat.send", asked));
     const there = await startMachine("b");
-    await here.stop("SIGKILL");
-    gateways.shift();
+    await machines.stop(here, "SIGKILL");
     const { runId } = await there.call("chat.send", asked);
     expect(await there.call("agent.wait", { runId, timeoutMs: 100_000 })).toMatchObject({ state: "ok" });
     const { messages } = await there.call("chat.history", { sessionKey: key });
@@ -118,9 +71,9 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
 
   test("work with roles that cannot bypass row-level security, and a role that updates the tables", async () => {
     const roleUrls = {
-      SKEIN_STORE: database.url(roles.app),
-      SKEIN_POSTGRES__WORKER_URL: database.url(roles.worker),
-      SKEIN_POSTGRES__MIGRATOR_URL: database.url(migrator),
+      SKEIN_STORE: machines.database.url(roles.app),
+      SKEIN_POSTGRES__WORKER_URL: machines.database.url(roles.worker),
+      SKEIN_POSTGRES__MIGRATOR_URL: machines.database.url(migrator),
     };
     const gateway = await startMachine("a", roleUrls);
     expect(await gateway.ask("Hello", "1")).toMatchObject({ state: "ok" });
@@ -128,7 +81,7 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
   });
 
   test("[MCH3] become not ready while the database is away, lose nothing, and become ready again", async () => {
-    const proxy = await startPostgresProxy(database.url(migrator));
+    const proxy = await startPostgresProxy(machines.database.url(migrator));
     const gateway = await startMachine("a", { SKEIN_STORE: proxy.url });
     expect(await gateway.ask("Before", "1")).toMatchObject({ state: "ok" });
     expect((await gateway.ready()).status).toBe(200);
@@ -151,9 +104,8 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
     const list = gateway.cli("sessions", "ls");
     expect(await list.end()).toBe(0);
     expect(list.out).toContain("main");
-    await gateway.stop();
-    gateways.splice(0);
-    const alone = await runCommand(join(folder.path, "a"), "sessions", "ls");
+    await machines.stop(gateway);
+    const alone = await runCommand(join(machines.folder.path, "a"), "sessions", "ls");
     expect(alone.exit).not.toBe(0);
     expect(alone.err).toContain("The sessions are in a database, and no gateway is running");
   });

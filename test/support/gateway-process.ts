@@ -11,6 +11,8 @@ export interface GatewayStart {
   /** Options for Node itself, such as a module to load first. */
   readonly node?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** More options for `skein start`. */
+  readonly args?: readonly string[];
   /** A port to start on again. Defaults to a free port. */
   readonly port?: number;
 }
@@ -33,10 +35,11 @@ export class GatewayProcess {
   /** Resolves when the gateway accepts calls. */
   static async start(
     home: string,
-    { config, node = [], env = {}, port = 0 }: GatewayStart = {},
+    { config, node = [], env = {}, args: options = [], port = 0 }: GatewayStart = {},
   ): Promise<GatewayProcess> {
     if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
-    const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", String(port)];
+    const where = ["--dir", join(home, "root"), "--port", String(port)];
+    const args = [...node, skeinProgram, "start", ...where, ...options];
     // No settings from this machine apply, and npm is not the parent process.
     const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
     const process = new Started(args, { ...own, ...env }, { cwd: home });

@@ -126,6 +126,7 @@ export class TestGateway {
           allowedHosts: [],
           trustProxy: [],
           basePath: "",
+          servesClients: true,
           consoleFolder: null,
         },
         dispatch,

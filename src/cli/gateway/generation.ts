@@ -43,8 +43,9 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
   const { cwd, env } = where;
   const inside = Promise.withResolvers<App & { unsubscribe(): void }>();
   const backend = present({ backend: home.backend });
+  const workers = loaded.config.gateway.role !== "gateway";
   const skein = await openSkein(
-    { cwd, env, loaded, ...backend, metrics: true, usersInProcessFolder: "none" },
+    { cwd, env, loaded, ...backend, workers, metrics: true, usersInProcessFolder: "none" },
     (parts) => inside.resolve({ ...parts, unsubscribe: parts.bus.subscribe(emit) }),
   );
   const { unsubscribe, ...app } = await inside.promise;

@@ -95,10 +95,11 @@ describe("starting a gateway", () => {
     const gateway = await mine();
     expect(gateway).toMatchObject({ isFirst: true, root: dir });
     expect(statSync(join(dir, "token")).mode & 0o777).toBe(0o600);
-    expect(new URL(gateway.link)).toMatchObject({ origin: gateway.url, pathname: "/", search: "" });
-    const given = await pieces.parts?.exchange(errorCodeOf(gateway.link));
+    const link = gateway.link ?? "";
+    expect(new URL(link)).toMatchObject({ origin: gateway.url, pathname: "/", search: "" });
+    const given = await pieces.parts?.exchange(errorCodeOf(link));
     expect(given?.token).toMatchObject({ name: "console" });
-    expect(await pieces.parts?.exchange(errorCodeOf(gateway.link))).toBe(null);
+    expect(await pieces.parts?.exchange(errorCodeOf(link))).toBe(null);
     expect(await call(gateway.url, "agents.list")).toEqual({ ok: true, payload: ["main"] });
     expect(logged()).toContain("gateway started");
     expect(logged()).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());

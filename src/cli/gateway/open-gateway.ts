@@ -7,9 +7,10 @@ import type { LoadOptions } from "../../config/root.ts";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { within } from "../../core/concurrency.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { checkBinding } from "../../gateway/auth/allowed-hosts.ts";
-import type { RunningClaim, RunningGateway } from "../../gateway/running-file.ts";
+import type { Claimed, RunningClaim, RunningGateway } from "../../gateway/running-file.ts";
 import { claimRunning, findRunning, runningPath } from "../../gateway/running-file.ts";
 import type { Server, ServerSettings } from "../../gateway/server/server-options.ts";
 import { describeRecovery } from "../../store/files/recover.ts";
@@ -20,6 +21,8 @@ import { openGatewayHome } from "./gateway-home.ts";
 import { isTaken, portError } from "./port.ts";
 import { snapshotConfigFiles } from "./reload-config.ts";
 import { keepAnnounced, startUpkeep } from "./upkeep.ts";
+
+export type Role = LoadedConfig["config"]["gateway"]["role"];
 
 interface GatewayOptions {
   readonly where: LoadOptions;
@@ -44,9 +47,10 @@ export interface AlreadyRunning {
 export interface OpenGateway {
   readonly isMine: true;
   readonly url: string;
-  /** Can be used once and expires after ten minutes. */
-  readonly link: string;
+  /** Can be used once and expires after ten minutes. `null` for a worker, which serves no clients. */
+  readonly link: string | null;
   readonly root: string;
+  readonly role: Role;
   readonly startedAt: number;
   /** `true` if this start created the admin token. */
   readonly isFirst: boolean;
@@ -75,9 +79,10 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway 
   const loaded = await loadConfig(where);
   const settings = settingsOf(loaded, overrides);
   checkBinding(settings.host, settings.isExposed);
+  checkRole(loaded);
   const home = await openGatewayHome(loaded, clock, where.cwd);
   try {
-    const running = findRunning(home.root, clock);
+    const running = settings.servesClients ? findRunning(home.root, clock) : null;
     const opened = running ?? (await start({ ...options, clock, snapshot, loaded, settings, home }));
     if ("isMine" in opened) return opened;
     const link = await home.link(opened.url);
@@ -95,9 +100,21 @@ function settingsOf(
 ): ServerSettings {
   const { host = gateway.host, port = gateway.port, expose = gateway.expose } = overrides;
   const { allowedHosts, trustProxy } = gateway;
+  const servesClients = gateway.role !== "worker";
   const basePath = gateway.basePath ?? "";
   const consoleFolder = findConsoleFolder(gateway.console);
-  return { host, port, isExposed: expose, allowedHosts, trustProxy, basePath, consoleFolder };
+  return { host, port, isExposed: expose, servesClients, allowedHosts, trustProxy, basePath, consoleFolder };
+}
+
+/** The sessions of a folder have one gateway, so no other process would do the other part of the work. */
+function checkRole({ config: { gateway, store } }: LoadedConfig): void {
+  const { role } = gateway;
+  if (role === "all" || store.kind === "postgres") return;
+  const other = role === "gateway" ? "execute its runs" : "serve its clients";
+  throw new SkeinError("invalid_arguments", {
+    problem: `The role of this process is ${role}, but its sessions are in the folder ${store.path}, and no other process would ${other}`,
+    advice: `Remove ${role === "gateway" ? "--no-workers" : "--workers-only"} or gateway.role, or set store to a PostgreSQL database`,
+  });
 }
 
 /**
@@ -110,7 +127,10 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
   try {
     server = await options.pieces.listen(app.serverParts());
     const { url } = server;
-    const claim = () => claimRunning(home.root, { url, clock, exclusively: home.exclusively });
+    const claim = () =>
+      settings.servesClients
+        ? claimRunning(home.root, { url, clock, exclusively: home.exclusively })
+        : claimNothing(clock);
     const claimed = claim();
     if (claimed.isMine)
       return await serve(app, {
@@ -118,17 +138,25 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
         home,
         claim,
         mine: claimed.mine,
+        role: options.loaded.config.gateway.role,
         ...present({ upkeepAfterMs }),
       });
     await abandon(server, app);
     return claimed.running;
   } catch (error) {
     await abandon(server, app);
+    if (!settings.servesClients) throw await portError(error, settings);
     // The port might belong to a gateway for this folder that started a moment earlier.
     const other = isTaken(error) ? await waitForRunning(home.root, clock) : findRunning(home.root, clock);
     if (other !== null) return other;
     throw await portError(error, settings);
   }
+}
+
+/** Commands look for a gateway in the folder, so a worker does not announce itself there. */
+function claimNothing(clock: Clock): Claimed {
+  const mine = { startedAt: clock.now(), unwritten: null, beat: () => true, release: () => undefined };
+  return { isMine: true, mine };
 }
 
 const pollMs = 50;
@@ -156,11 +184,12 @@ interface ServeParts {
   readonly home: GatewayHome;
   readonly upkeepAfterMs?: number;
   readonly mine: RunningClaim;
+  readonly role: Role;
   claim(): ReturnType<typeof claimRunning>;
 }
 
 async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
-  const { server, home, mine, claim, upkeepAfterMs } = parts;
+  const { server, home, mine, role, claim, upkeepAfterMs } = parts;
   const announcement = keepAnnounced(mine, () => {
     const again = claim();
     if (!again.isMine)
@@ -181,7 +210,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
     const { message, fields } = describeRecovery(recovery);
     log("warn", message, fields);
   }
-  log("info", "gateway started", { url: server.url, root: home.root });
+  log("info", "gateway started", { url: server.url, root: home.root, role });
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stopping");
@@ -198,8 +227,9 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   return {
     isMine: true,
     url: server.url,
-    link: await home.link(server.url),
+    link: role === "worker" ? null : await home.link(server.url),
     root: home.root,
+    role,
     startedAt: mine.startedAt,
     isFirst: home.isFirst,
     warnings:

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { filePath, flag, optional, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import { choice, filePath, flag, optional, text, textLike, wholeNumber } from "../settings/kinds.ts";
 import type { ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
@@ -38,6 +38,11 @@ export const gateway = group("The server that programs, people and agents connec
     "127.0.0.1",
   ),
   port,
+  role: setting(
+    "Whether this process serves clients and executes runs (`all`), only serves clients (`gateway`), or only executes runs (`worker`). Processes that share a PostgreSQL database can have different roles.",
+    choice("all", "gateway", "worker"),
+    "all",
+  ),
   expose: setting("Whether the gateway may listen on an address that other machines can reach.", flag, false),
   allowedHosts: list(
     "Host names to accept in addition to localhost and the gateway's own address, such as a proxy's. A name with a port is accepted only for that port.",

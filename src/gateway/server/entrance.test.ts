@@ -68,6 +68,7 @@ describe("authentication and origins", () => {
       allowedHosts: ["skein.example"],
       trustProxy: [],
       basePath: "",
+      servesClients: true,
       consoleFolder: null,
     };
     const gateway = await start({ parts: { settings } });
@@ -257,6 +258,7 @@ describe("authentication and origins", () => {
       allowedHosts: [],
       trustProxy: [],
       basePath: "",
+      servesClients: true,
       consoleFolder: null,
     };
     await expect(start({ parts: { settings: taken } })).rejects.toMatchObject({ code: "EADDRINUSE" });

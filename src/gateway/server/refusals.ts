@@ -28,6 +28,11 @@ export const shuttingDown: WireError = {
   retryAfterMs: 1000,
 };
 
+export const notForClients: WireError = {
+  code: "not_found",
+  message: "This process executes runs and serves no clients. Connect to a gateway that shares its database.",
+};
+
 /** The request line or the headers are not valid HTTP. */
 export const notHttp: WireError = {
   code: "invalid_request",

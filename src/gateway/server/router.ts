@@ -14,7 +14,7 @@ import { RequestRefusedError } from "../methods/dispatch.ts";
 import { ConsoleFiles, serveAsset, servePage } from "./console-files.ts";
 import { events } from "./event-stream.ts";
 import { apiHeaders, HttpExchange } from "./exchange.ts";
-import { jsonText, noSuch, shuttingDown, wrongCode } from "./refusals.ts";
+import { jsonText, noSuch, notForClients, shuttingDown, wrongCode } from "./refusals.ts";
 import { jsonBody } from "./request-body.ts";
 import type { ServerContext } from "./server-context.ts";
 import { inbound, mcp } from "./web-bridge.ts";
@@ -33,6 +33,8 @@ interface Route {
   readonly isLongPoll?: true;
   /** `true` if the route also responds during a graceful shutdown. */
   readonly isAlwaysOpen?: true;
+  /** `true` if the route also responds in a process that serves no clients. */
+  readonly isForOperators?: true;
   /** `true` if the handler reads the body. Any other request's body is discarded as it arrives. */
   readonly hasBody?: true;
 }
@@ -44,9 +46,9 @@ function routesOf(context: ServerContext, url: () => string): readonly Route[] {
     { methods: ["POST"], path: "/rpc/:name", handle: rpc, hasBody: true },
     { methods: ["GET"], path: "/events", handle: events, isLongPoll: true },
     { methods: ["GET"], path: "/openapi.json", handle: openApi(context) },
-    { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true },
-    { methods: ["GET"], path: "/readyz", handle: readyz },
-    { methods: ["GET"], path: "/metrics", handle: metrics },
+    { methods: ["GET"], path: "/healthz", handle: healthz, isAlwaysOpen: true, isForOperators: true },
+    { methods: ["GET"], path: "/readyz", handle: readyz, isForOperators: true },
+    { methods: ["GET"], path: "/metrics", handle: metrics, isForOperators: true },
     // The channel itself responds to methods other than POST, just as it does when mounted in a user's own server.
     {
       methods: ["POST", "GET", "PUT", "PATCH", "DELETE"],
@@ -71,6 +73,14 @@ const notFound: Route = {
   },
 };
 
+const noClients: Route = {
+  methods: [],
+  path: "",
+  handle: async () => {
+    throw new RequestRefusedError(notForClients);
+  },
+};
+
 /** The base path without its trailing slash. A page served there could not load its files from relative URLs. */
 const addSlash: Route = {
   methods: [],
@@ -87,14 +97,15 @@ const addSlash: Route = {
 /** Routes every request that has passed the `Host` and `Origin` checks. */
 export function createRouter(context: ServerContext, url: () => string): RequestListener {
   const routes = routesOf(context, url).map((route) => ({ route, segments: route.path.split("/") }));
-  const { basePath } = context.app.settings;
+  const { basePath, servesClients } = context.app.settings;
   return (request, response) => {
     const path = servedPath(request, basePath);
     const segments = readSegments(path);
     const found = routes.find(
       (each) => each.route.methods.includes(request.method ?? "") && isMatch(each.segments, segments),
     );
-    const route = found?.route ?? (path === "" ? addSlash : notFound);
+    const matched = found?.route ?? (path === "" ? addSlash : notFound);
+    const route = servesClients || matched.isForOperators === true ? matched : noClients;
     // Otherwise, each unread chunk would stay in the stream as a separate object until the response has been sent.
     if (route.hasBody !== true) request.resume();
     const name = segments[found?.segments.indexOf(":name") ?? -1] ?? request.url ?? "";

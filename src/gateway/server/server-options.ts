@@ -15,6 +15,8 @@ export interface ServerSettings {
   /** 0 selects any free port. */
   readonly port: number;
   readonly isExposed: boolean;
+  /** `false` if only probes and metrics are served. */
+  readonly servesClients: boolean;
   readonly allowedHosts: readonly string[];
   readonly trustProxy: readonly string[];
   /** A prefix under which every path is also served, such as `/skein`. Empty if there is none. */

@@ -7,7 +7,7 @@ import type { WireError } from "../../protocol/errors.ts";
 import type { CloseReason } from "../../protocol/frames.ts";
 import { findHostRefusal } from "./authenticator.ts";
 import type { ByteBudget } from "./rate-limits.ts";
-import { badHandshake, noSuch, shuttingDown } from "./refusals.ts";
+import { badHandshake, noSuch, notForClients, shuttingDown } from "./refusals.ts";
 import { servedPath } from "./router.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Stop } from "./server-options.ts";
@@ -97,9 +97,11 @@ export class SocketServer {
   }
 
   #refusal(request: IncomingMessage): WireError | null {
-    const site = findHostRefusal(request, this.#context.app.settings, this.#options.port(request));
+    const { settings } = this.#context.app;
+    const site = findHostRefusal(request, settings, this.#options.port(request));
     if (site !== null) return site;
-    const path = servedPath(request, this.#context.app.settings.basePath);
+    if (!settings.servesClients) return notForClients;
+    const path = servedPath(request, settings.basePath);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
     if (path !== "/ws" || !isSocket) return noSuch("such upgrade path; open sockets at /ws");
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;

@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import { text as readText } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import type { GatewayProcess } from "../support/gateway-process.ts";
+import { runCommand } from "../support/gateway-process.ts";
+import { HeldModel, LoopbackServer } from "../support/held-model.ts";
+import { eventsUntil, Machines } from "../support/machines.ts";
+import { soon } from "../support/soon.ts";
+import { signatureOf } from "../support/webhook-signature.ts";
+
+const key = "agent:main:session:trip";
+const secret = "between-the-desk-and-us";
+
+let machines: Machines;
+let model: HeldModel;
+let desk: LoopbackServer;
+let delivered: string[];
+
+beforeEach(async (context) => {
+  machines = await Machines.open(context);
+  model = await HeldModel.start();
+  delivered = [];
+  desk = await LoopbackServer.listen((request, response) => {
+    void readText(request).then((body) => {
+      delivered.push((JSON.parse(body) as { text: string }).text);
+      response.writeHead(200).end();
+    });
+  });
+});
+
+afterEach(async () => {
+  await machines?.close();
+  model?.close();
+  desk?.close();
+});
+
+/** Starts a gateway without workers, or a worker. Their model answers when the test allows it. */
+function start(name: string, option: "--no-workers" | "--workers-only"): Promise<GatewayProcess> {
+  const channel = `{ type: webhook, secret: "${secret}", url: "${desk.url}" }`;
+  const config = `agents: { main: {} }\nlogging: { level: warn }\n${model.config}channels: { desk: ${channel} }\n`;
+  return machines.start(name, { config, args: [option] });
+}
+
+const startBoth = () => Promise.all([start("gateway", "--no-workers"), start("worker", "--workers-only")]);
+
+async function send(gateway: GatewayProcess, message: string, more: object = {}): Promise<string> {
+  const asked = { sessionKey: key, message, idempotencyKey: randomUUID(), ...more };
+  return (await gateway.call("chat.send", asked)).runId;
+}
+
+const ended = (gateway: GatewayProcess, runId: string) =>
+  gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+
+describe("a gateway without workers", () => {
+  test("[MCH5] accepts input that a worker executes, and shows its answer while it is written", async () => {
+    const gateway = await start("gateway", "--no-workers");
+    expect(gateway.process.out).toMatch(/workers +none in this process/);
+    const early = await send(gateway, "Before there is a worker");
+    expect(await gateway.call("runs.get", { runId: early })).toMatchObject({ run: { state: "queued" } });
+    await start("worker", "--workers-only");
+    (await model.request(0)).finish("Now there is one.");
+    expect(await ended(gateway, early)).toMatchObject({ state: "ok", reply: "Now there is one." });
+    const client = await machines.connect(gateway, gateway.token);
+    const events = await eventsUntil(client, key, "run.delta", async () => {
+      await send(gateway, "Plan three days");
+      (await model.request(1)).stream("Kyoto, ");
+    });
+    expect(events.map(({ event }) => event)).toContain("run.started");
+    (await model.request(1)).finish("Nara.");
+  });
+
+  test("steers, aborts and waits for the runs of a worker", async () => {
+    const [gateway] = await startBoth();
+    const first = await send(gateway, "First");
+    const asked = await model.request(0);
+    const steering = await send(gateway, "And this", { queueMode: "steer" });
+    asked.callTool("sessions_list", {});
+    (await model.request(1)).finish("Both.");
+    expect(await ended(gateway, first)).toMatchObject({ state: "ok", reply: "Both." });
+    expect(await ended(gateway, steering)).toMatchObject({ reply: "Both." });
+    const second = await send(gateway, "Second");
+    (await model.request(2)).stream("This takes ");
+    await gateway.call("runs.abort", { runId: second });
+    expect(await ended(gateway, second)).toMatchObject({ state: "aborted" });
+    const third = { key, message: "Third", timeoutMs: 150_000, idempotencyKey: "3" };
+    const waiting = gateway.call("sessions.send", third);
+    (await model.request(3)).finish("Three.");
+    expect(await waiting).toMatchObject({ finished: true, state: "ok", reply: "Three." });
+  });
+
+  test("takes the answer to an approval that a worker's run waits for", async () => {
+    const env = { SKEIN_DEFAULTS__TOOLS__ASK: "sessions_list" };
+    const config = `agents: { main: {} }\nlogging: { level: warn }\n${model.config}`;
+    const gateway = await machines.start("gateway", { config, env, args: ["--no-workers"] });
+    await machines.start("worker", { config, env, args: ["--workers-only"] });
+    const runId = await send(gateway, "List them");
+    (await model.request(0)).callTool("sessions_list", {});
+    await soon(async () => (await gateway.call("approvals.list", { runId })).count).toBe(1);
+    const [approval] = (await gateway.call("approvals.list", { runId })).approvals;
+    await gateway.call("approvals.resolve", {
+      approvalId: approval?.approvalId ?? "",
+      answer: "approved",
+    });
+    (await model.request(1)).finish("Listed.");
+    expect(await ended(gateway, runId)).toMatchObject({ state: "ok", reply: "Listed." });
+  });
+
+  test("receives a channel's message, and a worker delivers the answer", async () => {
+    const [gateway] = await startBoth();
+    const body = JSON.stringify({ text: "Is the door open?", peer: "17" });
+    const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), randomUUID()];
+    const headers = {
+      "content-type": "application/json",
+      "x-skein-timestamp": timestamp,
+      "x-skein-message-id": messageId,
+      "x-skein-signature": signatureOf(secret, { timestamp, messageId, body }),
+    };
+    const answer = await fetch(`${gateway.url}/channels/desk/inbound`, { method: "POST", headers, body });
+    expect(answer.status).toBe(202);
+    (await model.request(0)).finish("It is open.");
+    await soon(() => delivered).toEqual(["It is open."]);
+  });
+
+  test("is refused on a folder, because its runs would wait forever", async () => {
+    using folder = temporaryFolder();
+    for (const [option, other] of [
+      ["--no-workers", "execute its runs"],
+      ["--workers-only", "serve its clients"],
+    ] as const) {
+      const { exit, err } = await runCommand(folder.path, "start", "--port", "0", option);
+      expect(exit).not.toBe(0);
+      expect(err).toContain(`no other process would ${other}`);
+      expect(err).toContain(option);
+    }
+  });
+});
+
+describe("a worker", () => {
+  test("[MCH6] serves its health and metrics, but no clients", async () => {
+    const worker = await start("worker", "--workers-only");
+    expect(worker.process.out).toContain("The worker is running");
+    expect(worker.process.out).not.toContain("#code=");
+    const get = async (path: string, headers = {}) =>
+      (await fetch(`${worker.url}${path}`, { headers })).status;
+    expect([await get("/healthz"), await get("/readyz")]).toEqual([200, 200]);
+    expect(await get("/metrics", { authorization: `Bearer ${worker.token}` })).toBe(200);
+    expect([await get("/"), await get("/events"), await get("/openapi.json")]).toEqual([404, 404, 404]);
+    expect(await worker.rpc("sessions.list")).toMatchObject({
+      status: 404,
+      body: { error: { message: expect.stringContaining("serves no clients") } },
+    });
+    const socket = new WebSocket(`${worker.url.replace("http", "ws")}/ws`);
+    const refused = await new Promise((resolve) => {
+      socket.once("unexpected-response", (_, { statusCode }) => resolve(statusCode));
+      socket.once("open", () => resolve("open"));
+      socket.on("error", () => undefined);
+    });
+    expect(refused).toBe(404);
+  });
+
+  test("shares the folder of a gateway, which commands still find", async () => {
+    const gateway = await start("machine", "--no-workers");
+    const worker = await start("machine", "--workers-only");
+    expect(worker.token).toBe(gateway.token);
+    const list = gateway.cli("sessions", "ls", "--json");
+    expect(await list.end()).toBe(0);
+    await machines.stop(gateway);
+    const alone = gateway.cli("sessions", "ls");
+    expect(await alone.end()).not.toBe(0);
+    expect(alone.err).toContain("no gateway is running");
+  });
+});
