@@ -1,7 +1,7 @@
 import type { FormEvent } from "react";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
+import { useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import { isFinished } from "../live/desk.ts";
@@ -10,7 +10,7 @@ import { idOf, rowName } from "../live/session-row.ts";
 import { accessPath, ownerOf, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { AccessMatrix, MatrixLegend } from "./access-matrix.tsx";
 import styles from "./matrix-tab.module.css";
 import { RuleTrace } from "./rule-trace.tsx";
@@ -65,11 +65,11 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
           <MatrixLegend />
         </div>
         {error !== null ? (
-          <Notice text={errorText(error)} isError />
+          <ErrorNotice error={error} />
         ) : data === undefined ? (
           <Notice text="Checking every pair…" isBusy />
         ) : data.sessions.length === 0 ? (
-          <Notice text="There are no sessions yet." />
+          <Notice text="There are no sessions yet. To create one, send a message to main." />
         ) : (
           <AccessMatrix
             matrix={data}

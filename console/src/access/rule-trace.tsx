@@ -1,10 +1,10 @@
 import { ArrowRight } from "lucide-react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { useCall } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
 import { sessionPath, userParam } from "../paths.ts";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { actionWords } from "./access-matrix.tsx";
@@ -41,7 +41,7 @@ export function RuleTrace({ from, to, userId, action, onClose }: RuleTraceProps)
         {link(data?.asker.key ?? from)} <ArrowRight size={14} aria-label="asks for" /> {link(to)}
       </p>
       {error !== null ? (
-        <Notice text={errorText(error)} isError />
+        <ErrorNotice error={error} />
       ) : data === undefined ? (
         <Notice text="Applying the rules…" isBusy />
       ) : (

@@ -1,10 +1,10 @@
 import { useState } from "react";
 import type { Result } from "skein/client";
 import { useSearchParams } from "wouter";
-import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { ago, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import { CreateToken } from "./create-token.tsx";
@@ -39,7 +39,7 @@ export function TokensTab() {
             </button>
           </header>
           {error !== null ? (
-            <Notice text={errorText(error)} isError />
+            <ErrorNotice error={error} />
           ) : data === undefined ? (
             <Notice text="Loading the tokens…" isBusy />
           ) : (

@@ -11,7 +11,7 @@ import { useAnswerKeys } from "../runs/approval-actions.tsx";
 import { ApprovalQuestion } from "../runs/approval-question.tsx";
 import buttons from "../ui/button.module.css";
 import { useKeys } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import type { Selection } from "../ui/selection.tsx";
 import { SessionName } from "../ui/session-head.tsx";
@@ -64,15 +64,8 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
   useAnswerKeys(roving.list, asked);
   useKeys({ x: current?.kind === "row" ? () => selection.toggle(current.id) : null });
 
-  if (status === "failed") {
-    return (
-      <Notice text={error ?? "The sessions could not be loaded."} isError>
-        <button type="button" className={buttons.button} onClick={() => void desk.reload()}>
-          Retry
-        </button>
-      </Notice>
-    );
-  }
+  if (status === "failed" && error !== null)
+    return <ErrorNotice error={error} onRetry={() => void desk.reload()} />;
   if (status === "loading") return <Notice text="Loading…" isBusy />;
   if (lines.length === 0) {
     return (

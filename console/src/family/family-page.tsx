@@ -1,8 +1,7 @@
 import { Tabs } from "@base-ui/react/tabs";
 import { Suspense } from "react";
-import { errorText } from "../connect/gateway.tsx";
 import { lazyPart } from "../ui/lazy-part.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { useFamily, useNeedsYou } from "./family-data.ts";
@@ -49,7 +48,7 @@ function Content({ tab }: { readonly tab: string }) {
   const place = useRoutePlace();
   const { data: family, error } = useFamily(place);
   const needsYou = useNeedsYou(place);
-  if (family === undefined && error !== null) return <Notice text={errorText(error)} isError />;
+  if (family === undefined && error !== null) return <ErrorNotice error={error} />;
   if (family === undefined) return <Notice text="Loading the family…" isBusy />;
   return (
     <div className={styles.content}>

@@ -26,6 +26,11 @@ export function useHome() {
   };
 }
 
+/** Whether a key names the main session of an agent, which its first message creates. */
+export function isMain(key: string): boolean {
+  return key === "main" || /^agent:[^:]+:main$/.test(key);
+}
+
 /** The session that the page shows. */
 export function useOpenPlace(): SessionPlace | null {
   const home = useHome();

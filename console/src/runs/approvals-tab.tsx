@@ -1,11 +1,11 @@
 import { useEffect, useMemo } from "react";
-import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
+import { useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useDesk } from "../frame.tsx";
 import type { Approval } from "../live/desk.ts";
 import { maxApprovals } from "../live/desk.ts";
 import { usersParam } from "../paths.ts";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorLine, ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
 import { useAnswerKeys } from "./approval-actions.tsx";
@@ -14,7 +14,7 @@ import styles from "./approvals-tab.module.css";
 
 /** `/runs?tab=approvals&approval=`: tool calls that are waiting for a person, followed by answered ones. */
 export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
-  const { approvals, status, error } = useDesk();
+  const { approvals, status, error, desk } = useDesk();
   const answered = useAnswered();
   const open = useMemo(
     () => approvals.map((approval) => ({ id: approval.approvalId, approval })),
@@ -35,7 +35,8 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
 
   useAnswerKeys(roving.list, roving.stop);
 
-  if (status === "failed") return <Notice text={error ?? "The approvals could not be loaded."} isError />;
+  if (status === "failed" && error !== null)
+    return <ErrorNotice error={error} onRetry={() => void desk.reload()} />;
   if (status === "loading") return <Notice text="Loading…" isBusy />;
   return (
     <div className={styles.tab} {...steady.hold}>
@@ -68,7 +69,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
             ))}
           </section>
         )}
-        {answered.error !== null && <p className={styles.notice}>{errorText(answered.error)}</p>}
+        {answered.error !== null && <ErrorLine error={answered.error} />}
         {earlier.length > 0 && (
           <section className={styles.answered} aria-label="Answered">
             <h2 className={styles.head}>Answered</h2>

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { useCall } from "../connect/gateway.tsx";
 import { runsPath } from "../paths.ts";
+import { ErrorLine } from "../ui/notice.tsx";
 import styles from "./lane-strip.module.css";
 import { laneWords } from "./run-state.tsx";
 
@@ -16,7 +17,7 @@ export function LaneStrip({
   readonly more: Readonly<Record<string, string>>;
 }) {
   const { data, error } = useCall("lanes.list", {});
-  if (error !== null) return <p className={styles.error}>The lanes cannot be read: {errorText(error)}</p>;
+  if (error !== null) return <ErrorLine intro="The lanes cannot be read: " error={error} />;
   if (data === undefined) return <div className={styles.strip} aria-busy />;
   return (
     <ul className={styles.strip} aria-label="Lanes">

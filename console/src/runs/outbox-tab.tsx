@@ -1,13 +1,13 @@
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { previewLine } from "../ui/preview.ts";
 import { useRoving } from "../ui/roving.ts";
 import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
@@ -91,7 +91,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
     r: toRetry.length > 0 ? () => void retry(toRetry) : null,
   });
 
-  if (data === undefined && error !== null) return <Notice text={errorText(error)} isError />;
+  if (data === undefined && error !== null) return <ErrorNotice error={error} />;
   if (data === undefined) return <Notice text="Loading…" isBusy />;
   if (items.length === 0) return <Notice text={emptyTexts[shown]} />;
   return (

@@ -1,5 +1,6 @@
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { useCall } from "../connect/gateway.tsx";
 import { userParam } from "../paths.ts";
+import { ErrorLine } from "../ui/notice.tsx";
 import { dollars, shortCount } from "../ui/time.ts";
 import styles from "./run-budget.module.css";
 
@@ -10,7 +11,7 @@ export function RunBudget({ rootId, userId }: { readonly rootId: string; readonl
     { rootId, ...userParam({ userId }) },
     { keepsPrevious: true },
   );
-  if (error !== null) return <p className={styles.error}>{errorText(error)}</p>;
+  if (error !== null) return <ErrorLine error={error} />;
   if (data === undefined) return <p className={styles.quiet}>Loading…</p>;
   return (
     <dl className={styles.budget}>

@@ -1,12 +1,12 @@
 import type { ReactNode } from "react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall, useMay } from "../connect/gateway.tsx";
+import { useCall, useMay } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, runsPath, sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime, usageText } from "../ui/time.ts";
@@ -45,7 +45,7 @@ export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
       onClose={onClose}
     >
       {error !== null ? (
-        <Notice text={errorText(error)} isError />
+        <ErrorNotice error={error} />
       ) : data === undefined ? (
         <Notice text="Loading…" isBusy />
       ) : (

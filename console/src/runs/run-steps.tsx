@@ -1,8 +1,9 @@
 import { Eye } from "lucide-react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { useCall } from "../connect/gateway.tsx";
 import { placeOf, sessionPath, userParam } from "../paths.ts";
+import { ErrorLine } from "../ui/notice.tsx";
 import { duration, usageText } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import type { RunRow } from "./run-state.tsx";
@@ -19,7 +20,7 @@ export function RunSteps({ run }: { readonly run: RunRow }) {
     { keepsPrevious: true },
   );
   const now = useNow(isOpen(run));
-  if (error !== null) return <p className={styles.error}>{errorText(error)}</p>;
+  if (error !== null) return <ErrorLine error={error} />;
   if (data === undefined) return <p className={styles.quiet}>Loading…</p>;
   if (data.steps.length === 0)
     return <p className={styles.quiet}>{isOpen(run) ? "No model requests yet." : "No model requests."}</p>;

@@ -5,7 +5,7 @@ import { useSessionNames } from "../live/session-names.ts";
 import { runsPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import { SelectAll, SelectionBar, useSelection } from "../ui/selection.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
@@ -83,7 +83,7 @@ export function RunsTab({
           {lines.length > 0 && <RunHeads />}
           <div ref={roving.list} className={styles.list}>
             {runs.error !== null && lines.length === 0 ? (
-              <Notice text={errorText(runs.error)} isError />
+              <ErrorNotice error={runs.error} />
             ) : runs.isLoading ? (
               <Notice text="Loading…" isBusy />
             ) : lines.length === 0 ? (

@@ -11,7 +11,7 @@ import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
 import { Choice, UserChoice } from "../ui/choice.tsx";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useTitle } from "../ui/page.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
@@ -90,8 +90,8 @@ export default function SearchPage() {
       <div ref={roving.list} className={styles.results} onKeyDown={onKeyDown} aria-busy={search.isLoading}>
         {words.trim() === "" ? (
           <Notice text="Searches every message, answer and tool result, on every branch of every session." />
-        ) : search.isFailed ? (
-          <Notice text={errorText(search.error)} isError />
+        ) : search.error !== null && search.isFailed ? (
+          <ErrorNotice error={search.error} />
         ) : search.isLoading ? (
           <Notice text="Searching…" isBusy />
         ) : search.hits.length === 0 ? (

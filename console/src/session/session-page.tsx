@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 
 import { Link, useSearchParams } from "wouter";
 import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
-import { useHome } from "../live/home.ts";
+import { isMain, useHome } from "../live/home.ts";
 import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import type { TranscriptPlace } from "../live/transcript-reader.ts";
 import { TranscriptReader } from "../live/transcript-reader.ts";
@@ -11,7 +11,7 @@ import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { useLeafMoves } from "../tree/leaf-move.tsx";
 import buttons from "../ui/button.module.css";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { requestTokens, shortCount } from "../ui/time.ts";
@@ -33,7 +33,7 @@ export function HomePage() {
   const { place, isLoading, error } = useHome();
   if (place !== null) return <SessionView place={place} />;
   if (isLoading) return <Notice text="Loading…" isBusy />;
-  if (error !== null) return <Notice text={errorText(error)} isError />;
+  if (error !== null) return <ErrorNotice error={error} />;
   return <Notice text="No agents are configured. Add one to skein.yaml." />;
 }
 
@@ -83,6 +83,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
     setTarget({ id: null });
   }, [reader]);
   const details = useCall("sessions.get", session, { staleMs: 1000 });
+  const maySend = useMay("chat.send");
   const agentId = details.data?.agentId ?? "agent";
   // The first message creates the main session if it does not exist yet.
   const isNew = state.status === "missing" && state.entries.length === 0 && isMain(key);
@@ -136,7 +137,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
               ) : state.status === "loading" || isEmptyPage ? (
                 <Notice text="Loading…" isBusy />
               ) : state.status === "ready" || isNew ? (
-                <Notice text="No messages yet." />
+                <Notice text={maySend ? "No messages yet. Write the first one below." : "No messages yet."} />
               ) : (
                 <Notice text={state.error ?? "The session is not available."} isError>
                   {state.status === "failed" && (
@@ -184,10 +185,6 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
       </ForksProvider>
     </SessionPlaceProvider>
   );
-}
-
-function isMain(key: string): boolean {
-  return key === "main" || /^agent:[^:]+:main$/.test(key);
 }
 
 /** The size of the last request on the displayed branch. A compaction after it makes it obsolete. */

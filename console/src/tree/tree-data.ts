@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Params, Result, SkeinClient } from "skein/client";
 import { CallError } from "skein/client";
-import { errorText, useEvents, useGateway } from "../connect/gateway.tsx";
+import { useEvents, useGateway } from "../connect/gateway.tsx";
 import { SingleFlight } from "../connect/single-flight.ts";
 import type { SessionPlace } from "../paths.ts";
 
@@ -9,7 +9,7 @@ export type TreeEntry = Result<"sessions.tree">["entries"][number];
 
 interface TreeState {
   readonly status: "loading" | "ready" | "failed";
-  readonly error: string | null;
+  readonly error: Error | null;
   readonly sessionKey: string | null;
   readonly leafId: string | null;
   /** All branches, in log order. */
@@ -93,7 +93,7 @@ class TreeReader {
       // The last entry no longer exists, for example after a reset.
       if (isFinal && !isWhole) return void this.#reads.request();
       const status = this.#state.status === "ready" ? "ready" : "failed";
-      this.#set({ ...this.#state, status, error: errorText(error) });
+      this.#set({ ...this.#state, status, error: error instanceof Error ? error : new Error(String(error)) });
       if (!isFinal) throw error;
     }
   }

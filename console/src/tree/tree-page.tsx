@@ -1,10 +1,10 @@
 import { useMemo } from "react";
 import { useLocation } from "wouter";
-import { useMay } from "../connect/gateway.tsx";
+import { errorText, useMay } from "../connect/gateway.tsx";
 import { sessionPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { CompareView } from "./compare-view.tsx";
@@ -77,7 +77,7 @@ export default function TreePage() {
         )}
         {(failure !== null || (status === "ready" && error !== null)) && (
           <p className={styles.failure} role="alert">
-            {failure ?? error}
+            {failure ?? errorText(error)}
           </p>
         )}
         {status === "ready" && entryId !== null && !tree.nodes.has(entryId) && (
@@ -85,12 +85,12 @@ export default function TreePage() {
             <span>The entry in this address is not in this session.</span>
           </p>
         )}
-        {status === "failed" ? (
-          <Notice text={error ?? "The tree could not be loaded."} isError />
+        {status === "failed" && error !== null ? (
+          <ErrorNotice error={error} onRetry={() => void refresh()} />
         ) : status === "loading" ? (
           <Notice text="Loading the tree…" isBusy />
         ) : current === null ? (
-          <Notice text="No messages yet." />
+          <Notice text="No messages yet. Each message, answer and branch of this session appears here." />
         ) : isComparing ? (
           <CompareView
             tree={tree}

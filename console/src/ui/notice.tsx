@@ -1,5 +1,8 @@
+import { useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { useConnectionState, useMay } from "../connect/gateway.tsx";
+import { CallError } from "skein/client";
+import { errorText, useConnectionState, useMay } from "../connect/gateway.tsx";
+import buttons from "./button.module.css";
 import styles from "./notice.module.css";
 
 /** The content of a page that has nothing else to show because it is loading, empty or failed. */
@@ -19,6 +22,49 @@ export function Notice({
       <p className={isError ? styles.error : styles.text}>{text}</p>
       {children}
     </div>
+  );
+}
+
+/** Errors about the address or the token, which stay the same when the page asks again. */
+const finalCodes: ReadonlySet<string> = new Set(["invalid_request", "forbidden", "not_found", "ambiguous"]);
+
+/** Reads every result again that the page lacks. */
+function RetryButton({ error, onRetry }: ErrorProps) {
+  const queries = useQueryClient();
+  if (error instanceof CallError && finalCodes.has(error.code)) return null;
+  const retry = () => {
+    onRetry?.();
+    void queries.refetchQueries({ type: "active", predicate: ({ state }) => state.status === "error" });
+  };
+  return (
+    <button type="button" className={buttons.button} onClick={retry}>
+      Retry
+    </button>
+  );
+}
+
+interface ErrorProps {
+  readonly error: Error | string;
+  /** Reads what is not cached by `useCall`. */
+  readonly onRetry?: () => void;
+}
+
+/** The content of a page that could not be read. */
+export function ErrorNotice(props: ErrorProps) {
+  return (
+    <Notice text={errorText(props.error)} isError>
+      <RetryButton {...props} />
+    </Notice>
+  );
+}
+
+/** Replaces a part of a page that could not be read. */
+export function ErrorLine({ intro = "", ...props }: ErrorProps & { readonly intro?: string }) {
+  return (
+    <p className={styles.line} role="alert">
+      {intro}
+      {errorText(props.error)} <RetryButton {...props} />
+    </p>
   );
 }
 

@@ -1,12 +1,14 @@
 import type { ReactNode } from "react";
 import { createContext, useContext, useMemo } from "react";
+import { CallError } from "skein/client";
 import { Link, useParams, useSearchParams } from "wouter";
 import { useCall } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
-import { useHome } from "../live/home.ts";
+import { isMain, useHome } from "../live/home.ts";
 import { rowName } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { decodeKey, sessionPath, userParam } from "../paths.ts";
+import { Notice } from "./notice.tsx";
 import { useTitle } from "./page.tsx";
 import styles from "./session-head.module.css";
 import { threadOf } from "./theme.ts";
@@ -71,6 +73,7 @@ export function SessionViewPage({
       "sessionKey" in payload &&
       payload.sessionKey === sessionKey,
   );
+  const isMissing = details.error instanceof CallError && details.error.code === "not_found";
   const { sessionId } = details.data ?? { sessionId: place.key };
   const name = rowName(details.data ?? place);
   // An agent and a page may have the same name.
@@ -96,7 +99,15 @@ export function SessionViewPage({
         </nav>
         {tools !== undefined && <div className={styles.tools}>{tools}</div>}
       </header>
-      <div className={styles.body}>{children}</div>
+      <div className={styles.body}>
+        {view !== "" && isMissing && isMain(place.key) ? (
+          <Notice text="No messages yet. The first one creates this session.">
+            <Link href={sessionPath(place)}>Write a message</Link>
+          </Notice>
+        ) : (
+          children
+        )}
+      </div>
     </section>
   );
 }

@@ -1,11 +1,11 @@
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall, useGateway } from "../connect/gateway.tsx";
+import { useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { usagePath, usersParam } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { Page } from "../ui/page.tsx";
 import { useQueryFields } from "../ui/query-fields.ts";
 import { dollars, shortCount, shortDay } from "../ui/time.ts";
@@ -68,7 +68,7 @@ export default function UsagePage() {
         </>
       }
     >
-      {error !== null && <Notice text={errorText(error)} isError />}
+      {error !== null && <ErrorNotice error={error} />}
       {error === null && (daily === undefined || rows === undefined) && (
         <Notice text="Loading usage…" isBusy />
       )}

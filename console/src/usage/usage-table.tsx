@@ -34,7 +34,7 @@ export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
     if (value === undefined) return "Other";
     return <Link href={hrefOf(by, value)}>{value === "" ? "default user" : value}</Link>;
   };
-  if (rows.length === 0) return <p>No usage in this period.</p>;
+  if (rows.length === 0) return <p>No usage in this period. Each answer of a model adds to it.</p>;
   return (
     <div className={styles.scroller} role="region" aria-label="Usage table" tabIndex={0}>
       <table className={styles.table}>

@@ -2,14 +2,14 @@ import type { FormEvent } from "react";
 import { useRef } from "react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
-import { errorText, useCall } from "../connect/gateway.tsx";
+import { useCall } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath } from "../paths.ts";
 import { Choice } from "../ui/choice.tsx";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
-import { Notice } from "../ui/notice.tsx";
+import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { useQueryFields } from "../ui/query-fields.ts";
 import { SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
@@ -92,7 +92,7 @@ export default function XrayPage() {
         <h2 className={styles.title}>
           {entryId === null ? "The next request" : "The request for this answer"}
         </h2>
-        {context.error !== null && <Notice text={errorText(context.error)} isError />}
+        {context.error !== null && <ErrorNotice error={context.error} />}
         {context.error === null && context.data === undefined && (
           <Notice text="Building the request…" isBusy />
         )}
