@@ -181,6 +181,12 @@ const commands: readonly LazyCommand[] = [
     about: "Restore a backup to the folder given by --dir, which must be new or empty.",
     load: async () => (await import("./backup.ts")).registerRestore,
   },
+  {
+    name: "store",
+    usage: "",
+    about: "Move everything from a folder to PostgreSQL or back.",
+    load: async () => (await import("./store-migrate.ts")).registerStore,
+  },
 ];
 
 /** If `isQuiet` is set, only the caller reports usage errors. */

@@ -59,6 +59,22 @@ export const RestoreSchema = s.closed({
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
 
+/** `store migrate`. Addresses are without passwords. */
+export const StoreMigrateSchema = s.closed({
+  from: s.string(),
+  to: s.string(),
+  sessions: s.integer(),
+  entries: s.integer(),
+  blobs: s.integer(),
+  /** The number of rows by table: runs, tokens, messages to channels, and more. */
+  rows: s.record(s.integer()),
+  /** Whether the command continued an earlier attempt. */
+  resumed: s.boolean(),
+  /** The command that starts a gateway on the new store. */
+  next: s.string(),
+});
+export type StoreMigratePayload = s.Static<typeof StoreMigrateSchema>;
+
 /** A problem found while checking the files. */
 export const FindingSchema = s.closed({
   area: s.string(),

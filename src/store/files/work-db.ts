@@ -126,7 +126,8 @@ interface Loss {
 
 const mostLosses = 10;
 const mostRows = 10_000;
-const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
+export const sessionColumns =
+  "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
 /** The first condition is redundant, but without it SQLite does not use the partial indexes on names. */
 const isNamed = "state <> 'trashed' AND state IN ('pending', 'live')";
 
@@ -538,7 +539,7 @@ export class WorkDb {
     const { uid, userId, agentId, key, sessionId, label, createdAt, state, home, first } = row;
     const values = [uid, userId ?? "", agentId, key, sessionId, label, createdAt, state, home];
     const todo = row.todo === null ? null : JSON.stringify(row.todo);
-    const sql = `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    const sql = `INSERT INTO sessions (${sessionColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
     orTaken(row, () => this.ledger.run(sql, ...values, JSON.stringify(first), row.removedAt, todo));
   }
 
@@ -548,9 +549,9 @@ export class WorkDb {
 
   #many(where: string, ...values: string[]): SessionRow[] {
     return this.ledger
-      .sql(`SELECT ${columns} FROM sessions WHERE ${where}`)
+      .sql(`SELECT ${sessionColumns} FROM sessions WHERE ${where}`)
       .all(...values)
-      .map(rowOf);
+      .map(readSessionRow);
   }
 
   /** Changes claims and marks the sessions for the index in one transaction. */
@@ -577,7 +578,7 @@ function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknow
   }
 }
 
-function rowOf(row: Record<string, unknown>): SessionRow {
+export function readSessionRow(row: Record<string, unknown>): SessionRow {
   return {
     uid: String(row.uid),
     agentId: String(row.agent),

@@ -1,5 +1,7 @@
 import { codeOf, SkeinError } from "../../core/errors.ts";
+import { queryRow } from "../../core/script.ts";
 import type { Backend } from "../contract.ts";
+import { unfinishedFact } from "../migrate/ledger-tables.ts";
 import { migrateDatabase } from "./migrate.ts";
 import { PostgresBackend } from "./store.ts";
 
@@ -32,17 +34,48 @@ export interface PostgresOptions {
  * ```
  */
 export async function openPostgres(options: PostgresOptions): Promise<Backend> {
-  const { url, workerUrl, migratorUrl } = options;
+  const backend = await openUpdated(options);
+  try {
+    await refuseUnfinished(backend);
+    return backend;
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+}
+
+async function openUpdated(options: PostgresOptions): Promise<PostgresBackend> {
   // The owner of the tables also grants the other roles their rights, which might be new.
-  if (migratorUrl === undefined)
+  if (options.migratorUrl === undefined)
     try {
       return await PostgresBackend.open(options);
     } catch (error) {
       if (codeOf(error) !== "database_behind") throw error;
     }
+  await updateTables(options);
+  return PostgresBackend.open(options);
+}
+
+/** Creates or updates the tables, and grants the roles their rights. */
+export async function updateTables({ url, workerUrl, migratorUrl }: PostgresOptions): Promise<void> {
   const roles = workerUrl === undefined ? {} : { roles: { app: roleIn(url), worker: roleIn(workerUrl) } };
   await migrateDatabase({ url: migratorUrl ?? url, ...roles });
-  return PostgresBackend.open(options);
+}
+
+/** A database that `skein store migrate` has not filled completely must not be used. */
+async function refuseUnfinished({ engine }: PostgresBackend): Promise<void> {
+  const text = "SELECT 1 FROM facts WHERE name = ?";
+  const fact = await engine
+    .read(() => queryRow(text, unfinishedFact))
+    .catch((error: unknown) => {
+      // Without the right to read facts, opening the store explains which role is missing.
+      if (codeOf((error as Error).cause) !== "42501") throw error;
+    });
+  if (fact === undefined) return;
+  throw new SkeinError("unavailable", {
+    problem: "The migration to this database has not finished",
+    advice: "Run the same `skein store migrate` command again, which continues it",
+  });
 }
 
 function roleIn(url: string): string {

@@ -1,0 +1,138 @@
+import type { StoreAddress } from "../config/sections/store.ts";
+import { codeOf, SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { migrateTokens, tokenSchema } from "../gateway/auth/token-table.ts";
+import { findRunning } from "../gateway/running-file.ts";
+import { migrateRuns, runSteps } from "../runs/ledger/schema.ts";
+import { realDisk } from "../store/files/disk.ts";
+import { FolderSource } from "../store/files/folder-source.ts";
+import { FolderWriter } from "../store/files/folder-writer.ts";
+import type { StoreReader, StoreWriter } from "../store/migrate/contract.ts";
+import type { MoveOptions, MoveResult } from "../store/migrate/move-store.ts";
+import { checkSource, moveStore } from "../store/migrate/move-store.ts";
+import type { PostgresDatabase } from "../store/postgres/database.ts";
+import type { PostgresOptions } from "../store/postgres/open-postgres.ts";
+
+export type { MoveResult, MoveStage } from "../store/migrate/move-store.ts";
+
+export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
+  readonly from: StoreAddress;
+  readonly to: StoreAddress;
+  /** Roles other than those in the addresses. They apply to the database whose host and name they share. */
+  readonly roles: { readonly workerUrl: string | null; readonly migratorUrl: string | null };
+  readonly now: number;
+}
+
+/** Moves everything from a session folder to PostgreSQL, or from PostgreSQL to a session folder. */
+export async function migrateStore(options: MigrateOptions): Promise<MoveResult> {
+  const { from, to, progress } = options;
+  if (from.kind === "files" && to.kind === "postgres") {
+    const source = openSource(from.path);
+    return withStores(source, () => openTargetDatabase(postgresOptions(to.url, options)), progress);
+  }
+  if (from.kind === "postgres" && to.kind === "files") {
+    const source = await openSourceDatabase(postgresOptions(from.url, options));
+    return withStores(source, () => openTarget(to.path, options.now), progress);
+  }
+  throw new SkeinError("invalid_arguments", {
+    problem: "One address must name a folder and the other one a PostgreSQL database",
+    advice:
+      "Write them as --from files:./skein --to postgres://db.example.org/skein, or the other way around",
+  });
+}
+
+async function withStores(
+  from: StoreReader,
+  openTarget: () => Promise<StoreWriter>,
+  progress: MoveOptions["progress"],
+): Promise<MoveResult> {
+  try {
+    await checkSource(from);
+    const to = await openTarget();
+    try {
+      return await moveStore({ from, to, progress });
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
+  }
+}
+
+function openSource(root: string): StoreReader {
+  const schemas = [{ fact: "schema.runs", version: runSteps.length }, tokenSchema];
+  return FolderSource.open({ root, disk: realDisk, schemas, refuseInUse: () => refuseRunning(root) });
+}
+
+async function openTarget(target: string, now: number): Promise<StoreWriter> {
+  refuseRunning(target);
+  return FolderWriter.open({
+    target,
+    disk: realDisk,
+    now,
+    createTables: ({ ledger }) => {
+      migrateRuns(ledger);
+      migrateTokens(ledger);
+    },
+  });
+}
+
+function refuseRunning(root: string): void {
+  const running = findRunning(root);
+  if (running === null) return;
+  throw new SkeinError("conflict", {
+    problem: `A gateway is running on ${root} (process ${running.pid})`,
+    advice: "Stop it, then run the same command again",
+  });
+}
+
+async function openSourceDatabase(options: PostgresOptions): Promise<StoreReader> {
+  const { DatabaseReader } = await import("../store/postgres/database-reader.ts");
+  return DatabaseReader.claim(await connect(options), DatabaseReader);
+}
+
+/** Creates the tables in a database that has none. Tables of another version might be in use. */
+async function openTargetDatabase(options: PostgresOptions): Promise<StoreWriter> {
+  const { DatabaseWriter } = await import("../store/postgres/database-writer.ts");
+  const { updateTables } = await import("../store/postgres/open-postgres.ts");
+  const database = await connect(options).catch(async (error: unknown) => {
+    const isNew =
+      codeOf(error) === "database_behind" && (error as SkeinError<"database_behind">).details.found === 0;
+    if (!isNew) throw error;
+    await updateTables(options);
+    return connect(options);
+  });
+  return DatabaseWriter.claim(database, DatabaseWriter);
+}
+
+/** Connects as the owner of the tables, who alone can set the numbers of rows. */
+async function connect({ url, migratorUrl = url }: PostgresOptions): Promise<PostgresDatabase> {
+  const { PostgresDatabase } = await import("../store/postgres/database.ts");
+  const { checkDatabase } = await import("../store/postgres/migrate.ts");
+  const database = await PostgresDatabase.create({ url: migratorUrl, maxConnections: 2 });
+  try {
+    const check = { isRepeatable: true };
+    await database.transact(null, (sql) => checkDatabase(sql, database.name), check);
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+function postgresOptions(url: string, { roles }: MigrateOptions): PostgresOptions {
+  const { host, pathname } = new URL(url);
+  const isSame = (other: string | null) => {
+    if (other === null) return false;
+    const found = new URL(other);
+    return found.host === host && found.pathname === pathname;
+  };
+  const { workerUrl, migratorUrl } = roles;
+  return {
+    url,
+    ...present({
+      workerUrl: isSame(workerUrl) ? workerUrl : null,
+      migratorUrl: isSame(migratorUrl) ? migratorUrl : null,
+    }),
+  };
+}

@@ -1,0 +1,114 @@
+import type { SessionHeader } from "../../core/entries.ts";
+import type { SqlRow } from "../../core/script.ts";
+import type { SessionMeta } from "../contract.ts";
+
+/** Ports for moving everything in one kind of store to another kind. Each kind of store implements both. */
+
+/** A session without its entries. */
+export interface StoredSession {
+  readonly uid: string;
+  /** `null` for the unnamed user. */
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly sessionId: string;
+  readonly createdAt: number;
+  /** When the session was moved to the trash, or `null` if it is not there. */
+  readonly removedAt: number | null;
+  /** As in a session file. Includes the initial metadata. */
+  readonly header: SessionHeader;
+  /** The current metadata, if the store keeps it outside of the log as well. */
+  readonly current?: { readonly meta: SessionMeta; readonly version: number };
+}
+
+/** A state module's value, as JSON. */
+export interface StoredState {
+  readonly key: string;
+  readonly version: number;
+  readonly value: string;
+}
+
+export interface StoredBlob {
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly sha256: string;
+  /** The user's folder, if the store has one. */
+  readonly home?: string;
+}
+
+/** A table that both kinds of stores have, with the columns of its primary key. */
+export interface LedgerTable {
+  readonly name: string;
+  readonly key: readonly string[];
+  /** Whether the first column of the key is generated, so that the last generated value must be kept. */
+  readonly isNumbered?: true;
+  /** A query for the user of a row in SQLite. Absent if the row names its user. */
+  readonly tenant?: string;
+}
+
+export interface StoreReader {
+  /** The address without secrets. */
+  readonly name: string;
+  /** Stays the same for as long as the store exists, and differs between stores. */
+  identify(): Promise<string>;
+  /** Throws if the store cannot be moved now, for example because a process uses it. */
+  checkIdle(): Promise<void>;
+  /** Returns the number of runs that have not ended, by state. */
+  openRuns(): Promise<ReadonlyMap<string, number>>;
+  /** Returns the same value only if no session was changed in between. */
+  mark(): Promise<string>;
+  /** Returns uids in byte order. */
+  uidsAfter(uid: string, limit: number): Promise<readonly string[]>;
+  countSessions(): Promise<number>;
+  session(uid: string): Promise<StoredSession | null>;
+  /** Yields the lines of the entries in the order of the log, without the header. */
+  lines(session: StoredSession): AsyncIterable<readonly string[]>;
+  /** Returns the values in the byte order of their keys. */
+  states(session: StoredSession): Promise<readonly StoredState[]>;
+  blobs(): AsyncIterable<StoredBlob>;
+  countBlobs(): Promise<number>;
+  /** Returns `null` if there is no such blob. */
+  blob(blob: StoredBlob): Promise<Uint8Array | null>;
+  /** Returns the names of a table's columns, sorted. Empty if the table does not exist. */
+  columns(table: LedgerTable): Promise<readonly string[]>;
+  countRows(table: LedgerTable): Promise<number>;
+  /** Returns rows in the order of the key. Starts at the first row if `after` is `null`. */
+  rowsAfter(
+    table: LedgerTable,
+    columns: readonly string[],
+    after: SqlRow | null,
+    limit: number,
+  ): Promise<readonly SqlRow[]>;
+  /** Returns the last row in the order of the key, or `null`. */
+  lastRow(table: LedgerTable, columns: readonly string[]): Promise<SqlRow | null>;
+  /** Returns the last generated number. */
+  lastNumber(table: LedgerTable): Promise<number>;
+  /** Returns facts that are not specific to this kind of store, by name. */
+  facts(): Promise<ReadonlyMap<string, string>>;
+  close(): Promise<void>;
+}
+
+export interface StoreWriter extends StoreReader {
+  /**
+   * Claims an empty store for a migration. Returns `true` if an earlier attempt from the same source is unfinished.
+   * Throws `conflict` if the store contains anything else.
+   */
+  begin(source: string): Promise<boolean>;
+  /**
+   * Stores a session with its entries and state. It becomes visible to `session` only as a whole. `lines` is called again
+   * if an attempt has to be repeated.
+   */
+  putSession(
+    session: StoredSession,
+    lines: () => AsyncIterable<readonly string[]>,
+    states: readonly StoredState[],
+  ): Promise<void>;
+  removeSession(session: StoredSession): Promise<void>;
+  putBlob(blob: StoredBlob, bytes: Uint8Array): Promise<void>;
+  insertRows(table: LedgerTable, columns: readonly string[], rows: readonly SqlRow[]): Promise<void>;
+  deleteRows(table: LedgerTable): Promise<void>;
+  setLastNumber(table: LedgerTable, number: number): Promise<void>;
+  putFacts(facts: ReadonlyMap<string, string>): Promise<void>;
+  /** Makes the store usable. */
+  finish(): Promise<void>;
+}
