@@ -42,6 +42,7 @@ export class FolderWriter extends FolderReader implements StoreWriter {
   readonly #options: FolderWriterOptions;
   readonly #work: WorkDb;
   readonly #homes = new Set<string>();
+  #isClosed = false;
 
   static async open(options: FolderWriterOptions): Promise<FolderWriter> {
     const { target, disk } = options;
@@ -154,7 +155,7 @@ export class FolderWriter extends FolderReader implements StoreWriter {
   /** The rename is the moment at which the migration is complete. */
   async finish(): Promise<void> {
     const { target } = this.#options;
-    this.#work.close();
+    await this.close();
     if (this.root !== target) this.#moveTo(target);
     await this.disk.syncFolder(dirname(target));
     const work = new WorkDb(join(target, workDbName));
@@ -163,7 +164,8 @@ export class FolderWriter extends FolderReader implements StoreWriter {
   }
 
   async close(): Promise<void> {
-    this.#work.close();
+    if (!this.#isClosed) this.#work.close();
+    this.#isClosed = true;
   }
 
   #moveTo(target: string): void {

@@ -53,6 +53,8 @@ export class DatabaseReader implements StoreReader {
   async #takeLock(): Promise<void> {
     const client = await this.database.openConnection();
     this.#lock = client;
+    // The types of the package lack this method. A migration keeps its process alive.
+    (client as typeof client & { ref(): void }).ref();
     const text = "SELECT pg_try_advisory_lock(hashtextextended('skein store migrate', 0)) AS locked";
     const { rows } = await client.query<{ locked: boolean }>(text);
     if (rows[0]?.locked === true) return;

@@ -1,0 +1,336 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Params } from "../../src/entry-client.ts";
+import { connect } from "../../src/entry-client.ts";
+import { openPostgres } from "../../src/entry-postgres.ts";
+import { createStore } from "../../src/entry-store.ts";
+import type { TemporaryFolder } from "../../src/entry-testing.ts";
+import { temporaryFolder } from "../../src/entry-testing.ts";
+import { Started } from "../support/cli-process.ts";
+import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
+import type { DatabaseServer, TestDatabase } from "../support/postgres-server.ts";
+import { migrator, roles, serverFor } from "../support/postgres-server.ts";
+import { skeinProgram } from "../support/programs.ts";
+import { filesIn, fillFolder, rowsIn, users } from "../support/rich-folder.ts";
+
+const basic =
+  "agents: { main: {}, coder: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
+
+let folder: TemporaryFolder;
+let server: DatabaseServer;
+let database: TestDatabase;
+/** The address of the database. */
+let url: string;
+/** The root folder of the gateway in `a`. */
+let root: string;
+let back: string;
+const gateways: GatewayProcess[] = [];
+
+beforeEach(async (context) => {
+  server = await serverFor(context);
+  await server.createRoles();
+  database = await server.createDatabase();
+  url = database.url(migrator);
+  folder = temporaryFolder();
+  root = join(folder.path, "a", "root");
+  back = join(folder.path, "back");
+});
+
+afterEach(async () => {
+  await stopGateways();
+  folder.remove();
+  await database.drop();
+});
+
+/** Starts a gateway whose root folder is `<home>/root`, on that folder or on a database. */
+async function startGateway(home: string, store?: string): Promise<GatewayProcess> {
+  mkdirSync(join(folder.path, home), { recursive: true });
+  const setting = store === undefined ? "" : `store: ${JSON.stringify(store)}\n`;
+  const gateway = await GatewayProcess.start(join(folder.path, home), { config: basic + setting });
+  gateways.push(gateway);
+  return gateway;
+}
+
+async function stopGateways(): Promise<void> {
+  await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
+}
+
+async function migrate(from: string, to: string, ...options: readonly string[]) {
+  return runCommand(folder.path, "store", "migrate", "--from", from, "--to", to, ...options);
+}
+
+/** Runs a migration that must succeed, and returns its payload. */
+async function migrated(from: string, to: string) {
+  const { exit, out } = await migrate(from, to, "--json");
+  if (exit !== 0) throw new Error(out);
+  return JSON.parse(out);
+}
+
+/** Runs a migration that must be refused, and returns the error. */
+async function refused(from: string, to: string): Promise<string> {
+  const { exit, out, err } = await migrate(from, to);
+  expect({ isRefused: exit > 0, out }).toEqual({ isRefused: true, out: "" });
+  return err;
+}
+
+/** Runs a migration in a process that kills itself when it prints a text. */
+async function killedAt(printed: RegExp, from: string, to: string): Promise<void> {
+  const hook = `const { write } = process.stderr;
+    process.stderr.write = (text) => {
+      if (${printed}.test(text)) process.kill(process.pid, "SIGKILL");
+      return write.call(process.stderr, text);
+    };`;
+  const node = ["--import", `data:text/javascript,${encodeURIComponent(hook)}`];
+  const args = ["store", "migrate", "--from", from, "--to", to];
+  const command = new Started([...node, skeinProgram, ...args], { HOME: folder.path }, { cwd: folder.path });
+  expect(await command.end()).toBe("SIGKILL");
+}
+
+describe("skein store migrate", () => {
+  test("[MIG1] moves everything to PostgreSQL and back, where all logs, files and rows are the same", async () => {
+    await fillFolder(root);
+    const gateway = await startGateway("a");
+    await gateway.ask("Hello", "1");
+    await gateway.call("tokens.create", { userId: "ann", scopes: ["read"] });
+    await stopGateways();
+    const [files, rows] = [filesIn(root), rowsIn(root)];
+    expect(files.size).toBeGreaterThan(20);
+    const there = await migrate(`files:${root}`, url);
+    expect(there).toMatchObject({ exit: 0 });
+    expect(there.err).toMatch(/Copying sessions: \d+ of \d+\n/);
+    expect(there.out).toContain("Everything was copied and compared with the source.");
+    expect(there.out).toContain(`skein start --store ${url}`);
+    expect([filesIn(root), rowsIn(root)]).toEqual([files, rows]);
+    expect(await migrated(url, `files:${back}`)).toMatchObject({
+      sessions: rows.sessions?.length,
+      blobs: 5,
+      rows: { runs: 2, gateway_tokens: 2, outbox: 1 },
+      resumed: false,
+    });
+    expect(filesIn(back)).toEqual(files);
+    expect(rowsIn(back)).toEqual(rows);
+  });
+
+  test("[MIG1] a gateway on the new store continues where the old one stopped", async () => {
+    await fillFolder(root);
+    const before = await startGateway("a");
+    const asked = { sessionKey: "main", message: "Hello", idempotencyKey: "1" };
+    const { runId } = await before.call("chat.send", asked);
+    await before.call("agent.wait", { runId, timeoutMs: 60_000 });
+    const { token } = await before.call("tokens.create", { userId: "ann", scopes: ["read", "write"] });
+    const admin = before.token;
+    const number = await eventNumberOf(before, "2");
+    const seen = await readAll(before);
+    await stopGateways();
+    await migrated(`files:${root}`, url);
+    const after = await startGateway("b", url);
+    expect(await readAll(after)).toEqual(seen);
+    expect(await after.call("chat.send", asked, admin)).toMatchObject({ runId });
+    const { messages } = await after.call("chat.history", { sessionKey: "main" }, admin);
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+    const own = await after.call("sessions.list", {}, token);
+    expect(own.sessions.length).toBeGreaterThan(2);
+    const { hits } = await after.call("sessions.search", { query: "京都で三日間" }, token);
+    expect(hits.length).toBeGreaterThan(0);
+    const trip = { sessionKey: "agent:main:session:trip", message: "And Nara?", idempotencyKey: "3" };
+    const next = await after.call("chat.send", trip, token);
+    expect(await after.call("agent.wait", { runId: next.runId, timeoutMs: 60_000 }, token)).toMatchObject({
+      state: "ok",
+    });
+    expect(await eventNumberOf(after, "4")).toBeGreaterThan(number);
+  });
+
+  test("[MIG1] moves sessions that were created in PostgreSQL to a folder", async () => {
+    const gateway = await startGateway("b", url);
+    await gateway.ask("Hello 👋", "1");
+    const key = "agent:main:main";
+    await gateway.call("sessions.patch", { key, label: "trip", displayName: "旅行" });
+    await gateway.call("sessions.patch", { key, displayName: null, verboseLevel: "on" });
+    await gateway.call("sessions.reset", { key });
+    await gateway.ask("Hello again", "2");
+    const seen = await readAll(gateway);
+    await stopGateways();
+    await expect
+      .poll(() => migrate(url, `files:${root}`).then(({ exit }) => exit), { timeout: 60_000 })
+      .toBe(0);
+    const after = await startGateway("a");
+    expect(await readAll(after)).toEqual(seen);
+    expect(await after.ask("And again", "3")).toMatchObject({ state: "ok" });
+  });
+
+  test("[MIG2] continues after it was killed, in both directions, with the same result", async () => {
+    await fillFolder(root, 30);
+    const [files, rows] = [filesIn(root), rowsIn(root)];
+    const points = [/Copying sessions: (?!1 )/, /Copying sessions: [34]/, /Copying blobs/, /Copying runs/];
+    for (const point of points) await killedAt(point, `files:${root}`, url);
+    await expect(openPostgres({ url })).rejects.toThrow(/migration to this database has not finished/);
+    expect(await migrated(`files:${root}`, url)).toMatchObject({ resumed: true });
+    for (const point of points) {
+      await killedAt(point, url, `files:${back}`);
+      expect(existsSync(back)).toBe(false);
+    }
+    expect(await migrated(url, `files:${back}`)).toMatchObject({ resumed: true });
+    expect(filesIn(back)).toEqual(files);
+    expect(rowsIn(back)).toEqual(rows);
+    expect(readdirSync(folder.path)).not.toContain(".back.migrating");
+  });
+
+  test("[MIG2] copies again what has changed since it was killed", async () => {
+    await fillFolder(root, 10);
+    await killedAt(/Copying runs/, `files:${root}`, url);
+    const store = await createStore({ dir: root });
+    const [scope, id] = [{ userId: "ann" }, { label: "kyoto" }];
+    const [trip] = (await store.sessions.list(scope, id)).sessions;
+    const draft = { type: "message", message: { role: "user", content: "Later" } } as const;
+    await store.sessions.append(scope, trip?.sessionId ?? "", [{ draft }]);
+    const [gone] = (await store.sessions.list({}, { text: "more-3" })).sessions;
+    await store.sessions.remove({}, gone?.sessionId ?? "");
+    await store.sessions.purge({}, gone?.sessionId ?? "");
+    await store.close();
+    const [files, rows] = [filesIn(root), rowsIn(root)];
+    expect(await migrated(`files:${root}`, url)).toMatchObject({ resumed: true });
+    await migrated(url, `files:${back}`);
+    expect(filesIn(back)).toEqual(files);
+    expect(rowsIn(back)).toEqual(rows);
+  });
+});
+
+/** Sends a message and returns the number of the event that reports the end of its run. */
+async function eventNumberOf(gateway: GatewayProcess, idempotencyKey: string): Promise<number> {
+  const client = await connect(gateway.url, { token: gateway.token });
+  const stream = client.events({});
+  await stream.ready;
+  await gateway.call("chat.send", { sessionKey: "main", message: "Hello", idempotencyKey });
+  for await (const event of stream) {
+    if (event.event !== "run.ended") continue;
+    await client.close();
+    return event.seq;
+  }
+  throw new Error("The stream ended");
+}
+
+/** Lists a user's sessions once all of them are in the index. */
+async function listAll(gateway: GatewayProcess, params: Params<"sessions.list">) {
+  const { sessions, indexing } = await gateway.call("sessions.list", { ...params, limit: 100 });
+  return indexing === undefined
+    ? sessions.toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    : listAll(gateway, params);
+}
+
+/** Returns every session of every user, as its export. */
+async function readAll(gateway: GatewayProcess): Promise<unknown[]> {
+  const all: unknown[] = [];
+  for (const userId of users) {
+    const whose = userId === null ? {} : { userId };
+    for (const archived of [false, true]) {
+      for (const session of await listAll(gateway, { ...whose, archived })) {
+        const { key, updatedAt, displayName, label } = session;
+        const { entries } = await gateway.call("sessions.entries", { ...whose, key, limit: 100 });
+        all.push({ userId, key, updatedAt, displayName, label, entries });
+      }
+    }
+  }
+  return all;
+}
+
+describe("skein store migrate refuses", () => {
+  test("a source that is in use or has open runs", async () => {
+    const gateway = await startGateway("a");
+    expect(await refused(`files:${root}`, url)).toContain(`A gateway is running on ${root} (process `);
+    const client = await connect(gateway.url, { token: gateway.token });
+    const stream = client.events({});
+    await stream.ready;
+    const slow = { sessionKey: "main", message: "be slow for 60 seconds", idempotencyKey: "1" };
+    await gateway.call("chat.send", slow);
+    for await (const { event } of stream) if (event === "run.started") break;
+    await gateway.call("chat.send", { ...slow, idempotencyKey: "2" });
+    await gateway.stop("SIGKILL");
+    gateways.pop();
+    await client.close();
+    const error = await refused(`files:${root}`, url);
+    expect(error).toContain(`files:${root} has runs that have not ended: 1 queued, 1 running`);
+    expect(error).toContain("skein runs abort");
+    const tables = "SELECT FROM information_schema.schemata WHERE schema_name = 'skein'";
+    expect((await server.administer(database.name, tables))[0]?.rowCount).toBe(0);
+  });
+
+  test("a database that gateways use, and one that contains anything else", async () => {
+    await fillFolder(root);
+    const gateway = await startGateway("b", url);
+    await gateway.ask("Hello", "1");
+    expect(await refused(`files:${root}`, url)).toMatch(/1 processes are using postgres:\/\/127/);
+    expect(await refused(url, `files:${back}`)).toMatch(/1 processes are using postgres:\/\/127/);
+    await stopGateways();
+    expect(await refused(`files:${root}`, url)).toContain("already contains 1 sessions");
+    expect(readdirSync(folder.path)).not.toContain("back");
+  });
+
+  test("a folder that is not empty, and addresses that it cannot connect", async () => {
+    await fillFolder(root);
+    await migrated(`files:${root}`, url);
+    mkdirSync(back);
+    writeFileSync(join(back, "notes.txt"), "mine");
+    expect(await refused(url, `files:${back}`)).toContain(`The folder ${back} is not empty`);
+    expect(await refused(`files:${back}`, url)).toContain("Sessions folder not found");
+    expect(await refused(`files:${root}`, `files:${back}`)).toContain("One address must name a folder");
+    const secret = "hunter2";
+    const absent = `postgres://skein:${secret}@127.0.0.1:1/skein`;
+    for (const error of [await refused(`files:${root}`, absent), await refused(absent, `files:${root}-2`)]) {
+      expect(error).toContain("The database 127.0.0.1:1/skein cannot be used");
+      expect(error).not.toContain(secret);
+    }
+    expect(await refused(`files:${root}`, `mysql://skein:${secret}@db/skein`)).not.toContain(secret);
+  });
+
+  test("a damaged log, whose session it names, and continues once it is repaired", async () => {
+    await fillFolder(root);
+    const store = await createStore({ dir: root });
+    const [trip] = (await store.sessions.list({ userId: "ann" }, { label: "trashed" })).sessions;
+    expect(trip).toBeUndefined();
+    await store.close();
+    const logs = [...filesIn(root).keys()].filter((path) => path.endsWith(".log.jsonl"));
+    const log = join(root, logs[0] ?? "");
+    appendFileSync(log, '{"type":"mess\n{"type":"message"}\n');
+    const error = await refused(`files:${root}`, url);
+    expect(error).toContain(log);
+    expect(error).toMatch(/line \d+ is damaged/);
+    expect(error).toContain("skein doctor");
+    rmSync(log);
+    expect(await refused(`files:${root}`, url)).toContain("it is missing");
+  });
+
+  test("a database of a newer version, and one that accepts only reads", async () => {
+    await fillFolder(root);
+    await server.administer(
+      "postgres",
+      `ALTER DATABASE ${database.name} SET default_transaction_read_only = on`,
+    );
+    expect(await refused(`files:${root}`, url)).toContain("does not accept changes");
+    await server.administer(
+      "postgres",
+      `ALTER DATABASE ${database.name} RESET default_transaction_read_only`,
+    );
+    await (await openPostgres({ url })).close();
+    await server.administer(database.name, "INSERT INTO skein.migrations (number) VALUES (1000)");
+    expect(await refused(`files:${root}`, url)).toContain("have version 1000, but this Skein supports only");
+    expect(await refused(url, `files:${back}`)).toContain("have version 1000, but this Skein supports only");
+  });
+});
+
+test("skein store migrate uses the role that owns the tables, if clients have another one", async () => {
+  await fillFolder(root);
+  const env = {
+    HOME: folder.path,
+    SKEIN_POSTGRES__WORKER_URL: database.url(roles.worker),
+    SKEIN_POSTGRES__MIGRATOR_URL: url,
+  };
+  const args = ["store", "migrate", "--from", `files:${root}`, "--to", database.url(roles.app), "--json"];
+  const command = new Started([skeinProgram, ...args], env, { cwd: folder.path });
+  expect([await command.end(), command.err]).toEqual([0, ""]);
+  const backend = await openPostgres({ url: database.url(roles.app), workerUrl: database.url(roles.worker) });
+  const store = backend.openStore();
+  const { sessions } = await store.sessions.list({ userId: "ann" }, { limit: 100 });
+  expect(sessions.map(({ key }) => key)).toContain("agent:main:session:trip");
+  await backend.close();
+});
