@@ -72,8 +72,8 @@ describe("help", () => {
     expect(exit).toBe(0);
     const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
     expect(shown.length).toBeGreaterThan(0);
-    // The command that runs until it is stopped and the commands that need it to be running have separate tests.
-    const alone = shown.filter(([name]) => !["start", "reload", "link"].includes(name ?? ""));
+    // The command that runs until it is stopped and the commands that need it or a database have separate tests.
+    const alone = shown.filter(([name]) => !["start", "reload", "link", "store"].includes(name ?? ""));
     for (const [index, args] of alone.entries()) {
       const folder = join(home, [...path, index].join("-"));
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });

@@ -110,9 +110,16 @@ function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved
     ["runs", String(runs)],
     ["tokens", String(tokens)],
     ["messages", `${outbox} to channels`],
-    ["unchanged", `${payload.from}; delete it when you no longer need it`],
+    ["unchanged", unchangedText(from)],
     ["start it", next],
   ]);
+}
+
+/** A folder can also contain files that are not part of a store. */
+function unchangedText(from: StoreAddress): string {
+  const shown = shownAddress(from);
+  if (from.kind === "postgres") return shown;
+  return `${shown}, which keeps its configuration, working directories and attachments`;
 }
 
 /** Returns the address without the password. */

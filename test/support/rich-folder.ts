@@ -63,7 +63,7 @@ async function addOthers(store: FolderStore): Promise<void> {
   await store.sessions.remove(scope, trashed.sessionId);
   await make("empty");
   const large = await make("large");
-  const long = "長い文章。".repeat(2000);
+  const long = "長い文章 ".repeat(500);
   for (let index = 0; index < 5; index += 1)
     await store.sessions.append(
       scope,
@@ -98,6 +98,14 @@ async function addUndelivered(root: string): Promise<void> {
   await skein.session({ userId: "ann", sessionId: "desk" }).send("Hello", { deliverTo }).result;
   await failed.promise;
   await skein.close();
+}
+
+/** Fills a new folder with one session. */
+export async function fillSparsely(root: string): Promise<void> {
+  const store = await createStore({ dir: root });
+  const { sessionId } = await store.sessions.create({}, { key: "agent:main:main", cwd: "/tmp" });
+  await store.sessions.append({}, sessionId, [message("Hello")]);
+  await store.close();
 }
 
 /** Fills a new folder. No process uses it afterward. */

@@ -75,9 +75,10 @@ export class DatabaseReader implements StoreReader {
     const text = `SELECT count(*) AS count FROM skein.feed_publishers
       WHERE left_at IS NULL AND beat_at > now() - interval '10 seconds'`;
     const [live] = await this.read<{ count: number }>(text);
-    if (live?.count === 0) return;
+    const count = live?.count ?? 0;
+    if (count === 0) return;
     throw new SkeinError("conflict", {
-      problem: `${live?.count} processes are using ${this.name}`,
+      problem: `${this.name} is in use by ${count} ${count === 1 ? "process" : "processes"}`,
       advice:
         "Stop every gateway and program that uses it, wait ten seconds, then run the same command again",
     });

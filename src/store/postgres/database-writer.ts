@@ -38,7 +38,7 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
         const fact = await driveScript(sql, queryRow(text, unfinishedFact));
         if (fact?.value === source) return true;
         if (fact !== undefined) throw this.#refuse("contains an unfinished migration from another store");
-        if (content !== null) throw this.#refuse(`already contains ${content}`);
+        if (content !== null) throw this.#refuse(`is not empty (${content})`);
         await driveScript(sql, putFact(unfinishedFact, source));
         return false;
       },
@@ -120,16 +120,15 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
     await this.database.transact(everyUser, (sql: Sql) => sql(text, values));
   }
 
-  /** Returns what the database contains, for example `3 sessions`, or `null` if it is empty. */
+  /** Returns what the database contains, for example `sessions: 3`, or `null` if it is empty. */
   async #findContent(): Promise<string | null> {
-    const sessions = await this.countSessions();
-    if (sessions > 0) return `${sessions} sessions`;
-    for (const table of ledgerTables) {
-      const rows = await this.countRows(table);
-      if (rows > 0) return `${rows} rows in ${table.name}`;
-    }
-    const blobs = await this.countBlobs();
-    return blobs > 0 ? `${blobs} blobs` : null;
+    const counts: [name: string, count: number][] = [
+      ["sessions", await this.countSessions()],
+      ["blobs", await this.countBlobs()],
+    ];
+    for (const table of ledgerTables) counts.push([table.name, await this.countRows(table)]);
+    const found = counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
+    return found.length === 0 ? null : found.join(", ");
   }
 
   #refuse(problem: string): SkeinError {

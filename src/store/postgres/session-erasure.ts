@@ -197,8 +197,17 @@ async function redactSession(
   const { removedAt, holderRun, fence } = row;
   const after = { ...grown, removedAt, holderRun, fence, revision: row.revision + 1 };
   await replaceLines(sql, after, placed);
+  await replaceHeader(sql, row, after);
   await writeLocked(sql, row, { row: after, placed: [] });
   return { row: after, tree, entryIds: found.entryIds };
+}
+
+/** The header of a session that came from a folder contains its first display name. */
+async function replaceHeader(sql: Sql, before: SessionRow, after: SessionRow): Promise<void> {
+  const [old, header] = [JSON.stringify(before.header), JSON.stringify(after.header)];
+  if (old === header) return;
+  const text = "UPDATE skein.sessions SET header = $3 WHERE uid = $1 AND user_id = $2";
+  await sql(text, [after.session.uid, userKey(after.session.userId), header]);
 }
 
 /** Replaces the lines that changed, and their words in the search. */
