@@ -12,11 +12,19 @@ process.stdout.write(`SKEIN_SEED=${seed}\n`);
 const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
 /** In a real browser. */
 const inBrowser = ["test/console/**/*.test.ts"];
-/** Also on PostgreSQL. They open their stores with `emptyStore` or their ledgers with `RunBooks`. */
+/**
+ * Also on PostgreSQL. They open their stores with `emptyStore`, `wholeGateway` or `GatewayProcess`, or their ledgers with
+ * `RunBooks`.
+ */
 const onPostgres = [
   "src/runs/ledger/*.test.ts",
   "test/library/{agent-loop,around-a-run,deliveries,hard-times,hostile-children,seeds}.test.ts",
   "test/library/{sending,sending-between,session-resets,spawning,spawning-ends,waiting-input,yielding}.test.ts",
+  "test/public/{access-rules,answer-context,answers,attacked-streams,between-sessions,branch-pages}.test.ts",
+  "test/public/{desk,family,gateway-access,gateway-calls,gateway-events,hooks-and-settings,library}.test.ts",
+  "test/public/{live-answers,model-history,one-policy,own-loop,rehearsal-window,run-control,search}.test.ts",
+  "test/public/{session-lists,session-names,sessions-talk,state-modules,system-override,tool-rules}.test.ts",
+  "test/public/{usage,working-directories,xray}.test.ts",
 ];
 /** They count steps or timers, to which other files in the same process would add theirs. */
 const alone = ["test/growth.test.ts", "src/sessions/wait-for-run.test.ts"];

@@ -54,15 +54,14 @@ export async function acceptInput(
   const named = input.options?.model;
   if (named !== undefined && !isAcpKey(context.key)) app.models.check(named);
   const text = typeof content === "string" ? content : textOf(content);
-  let session: SessionRef | null = found;
-  if (text.length <= fitsEveryWindow) session ??= await locateSession(store, context);
-  else {
+  const find = async (): Promise<SessionRef | null> => {
+    if (text.length <= fitsEveryWindow) return found ?? locateSession(store, context);
     const record = found ?? (await findFor(store, context));
-    session = record;
     await checkTextSize(text, () =>
       modelWindow(app, context.agentId, context.key, named ?? record?.meta.model),
     );
-  }
+    return record;
+  };
   const accept = async (target: SessionRef) => {
     const message: MessageDraft =
       typeof content === "string"
@@ -70,10 +69,15 @@ export async function acceptInput(
         : await withBlobs(store, scopeOfSession(target), { role: "user", content });
     return runs.accept({ session: sessionRefOf(target), message, ...input });
   };
-  if (session !== null) return accept(session);
   const create = async () =>
     (await knownRun(app, context, { content, ...input })) ?? accept(await createSession(store, context));
-  return input.idempotencyKey === undefined ? create() : requestsOf(runs).run(input.runId, create);
+  const place = await inOrder(app, context, async () => {
+    const session = await find();
+    if (session !== null) return { session };
+    if (input.idempotencyKey === undefined) return { accepted: await create() };
+    return { accepted: await queuesOf(runs).requests.run(input.runId, create) };
+  });
+  return "accepted" in place ? place.accepted : accept(place.session);
 }
 
 export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
@@ -145,16 +149,29 @@ export function modelWindow(
   }
 }
 
-/**
- * Serializes requests that share an idempotency key and create a session. A retry then finds the session that the first
- * request created.
- */
-const requests = new WeakMap<object, KeyedMutex>();
+/** The queues of an app for input that this process accepts. */
+interface AcceptQueues {
+  /** By session. Messages that the process sends one after the other are accepted in that order. */
+  readonly arrivals: KeyedMutex;
+  /** By idempotency key, for requests that create a session. A retry then finds the one that the first request created. */
+  readonly requests: KeyedMutex;
+}
 
-function requestsOf(runs: object): KeyedMutex {
-  const queue = requests.get(runs) ?? new KeyedMutex();
-  requests.set(runs, queue);
-  return queue;
+/** A store on this machine looks sessions up in the order of the calls, so nothing has to wait. */
+function inOrder<T>(
+  { store, runs }: Pick<App, "store" | "runs">,
+  { userId, key }: SessionTarget,
+  act: () => Promise<T>,
+): Promise<T> {
+  return store.work.shared === null ? act() : queuesOf(runs).arrivals.run(`${userId}\n${key}`, act);
+}
+
+const queuesByApp = new WeakMap<object, AcceptQueues>();
+
+function queuesOf(runs: object): AcceptQueues {
+  const queues = queuesByApp.get(runs) ?? { arrivals: new KeyedMutex(), requests: new KeyedMutex() };
+  queuesByApp.set(runs, queues);
+  return queues;
 }
 
 /** Returns the existing run for a retried request whose session no longer exists. Creates no session. */

@@ -1,6 +1,7 @@
 import { globSync, mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { usesDatabases } from "../support/empty-store.ts";
 import type { Family } from "../support/family.ts";
 import {
   announced,
@@ -125,33 +126,36 @@ describe("a child", () => {
     },
   );
 
-  test("[FAM17] [FAM38] gets its files, and no transcript has their contents", async () => {
-    const dir = newFolder();
-    const content = "Two cups of rice, and nobody is to know.";
-    const attachments = [{ name: "recipe.txt", content, mimeType: "text/plain" }];
-    const family = await withParts(
-      {
-        Plan: [call(...spawn("Cook", { attachments, background: false })), { text: "Good." }],
-        Cook: [{ text: "Cooked." }],
-      },
-      { dir },
-    );
-    await planned(family);
-    const [result] = results(family.asked("Plan")[1]);
-    expect(result).toMatchObject({ attachments: { count: 1, totalBytes: content.length } });
-    const told = lastUser(family.asked("Cook")[0]);
-    const path = told.match(/recipe\.txt \(\d+ bytes\): (.*)$/m)?.[1] ?? "";
-    expect(told).toContain("untrusted");
-    expect(path).toBe("attachments/recipe.txt");
-    const [file] = globSync(join(dir, "agents/main/attachments/*/recipe.txt"));
-    expect(readFileSync(file ?? "", "utf8")).toBe(content);
-    const logs = readdirSync(dir, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"))
-      .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
-    expect(logs.length).toBeGreaterThan(1);
-    expect(logs.join()).not.toContain("nobody is to know");
-    expect(logs.join()).toContain("recipe.txt");
-  });
+  test.skipIf(usesDatabases())(
+    "[FAM17] [FAM38] gets its files, and no transcript has their contents",
+    async () => {
+      const dir = newFolder();
+      const content = "Two cups of rice, and nobody is to know.";
+      const attachments = [{ name: "recipe.txt", content, mimeType: "text/plain" }];
+      const family = await withParts(
+        {
+          Plan: [call(...spawn("Cook", { attachments, background: false })), { text: "Good." }],
+          Cook: [{ text: "Cooked." }],
+        },
+        { dir },
+      );
+      await planned(family);
+      const [result] = results(family.asked("Plan")[1]);
+      expect(result).toMatchObject({ attachments: { count: 1, totalBytes: content.length } });
+      const told = lastUser(family.asked("Cook")[0]);
+      const path = told.match(/recipe\.txt \(\d+ bytes\): (.*)$/m)?.[1] ?? "";
+      expect(told).toContain("untrusted");
+      expect(path).toBe("attachments/recipe.txt");
+      const [file] = globSync(join(dir, "agents/main/attachments/*/recipe.txt"));
+      expect(readFileSync(file ?? "", "utf8")).toBe(content);
+      const logs = readdirSync(dir, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"))
+        .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
+      expect(logs.length).toBeGreaterThan(1);
+      expect(logs.join()).not.toContain("nobody is to know");
+      expect(logs.join()).toContain("recipe.txt");
+    },
+  );
 
   test("[FAM18] has the label, model, thinking, tools and folder that it was spawned with", async () => {
     const cwd = realpathSync(newFolder());

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { StartedInside } from "./cli-inside.ts";
 import { Started } from "./cli-process.ts";
+import { storeEnv } from "./empty-store.ts";
 import { skeinProgram } from "./programs.ts";
 
 export interface GatewayStart {
@@ -41,7 +42,12 @@ export class GatewayProcess {
     const where = ["--dir", join(home, "root"), "--port", String(port)];
     const args = [...node, skeinProgram, "start", ...where, ...options];
     // No settings from this machine apply, and npm is not the parent process.
-    const own = { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
+    const own = {
+      HOME: home,
+      npm_lifecycle_event: "",
+      SKEIN_DIR: "",
+      ...(await storeEnv(join(home, "root"))),
+    };
     const process = new Started(args, { ...own, ...env }, { cwd: home });
     await process.until(/Press Ctrl-C to stop it/);
     return new GatewayProcess(home, process);

@@ -23,5 +23,6 @@ function reasonOf(test: TestCase): string {
   const note = result.state === "skipped" ? result.note : undefined;
   if (note === undefined && test.options.mode !== "skip") return "the setup of their suite failed";
   if (test.module.relativeModuleId.startsWith("test/console/")) return missingBrowser;
+  if (test.project.name === "postgres") return "they read or write files in a folder";
   return note ?? `not possible on this machine (${process.platform})`;
 }

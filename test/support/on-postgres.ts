@@ -1,60 +1,95 @@
 // Runs before each test file of the project `postgres`. The same files also run in memory and in folders.
-import { afterAll, afterEach } from "vitest";
+import { afterAll, afterEach, beforeEach } from "vitest";
 import type { ScriptEngine } from "../../src/core/script.ts";
 import { inMemory } from "../../src/store/files/database.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { PostgresEngine } from "../../src/store/postgres/ledger-engine.ts";
-import { closeEmptyStores, openStoresWith } from "./empty-store.ts";
-import { borrowDatabase, openPostgresForTest, roles } from "./postgres.ts";
+import { PostgresBackend } from "../../src/store/postgres/store.ts";
+import { storeIn } from "./empty-store.ts";
+import type { TestDatabase } from "./postgres.ts";
+import { borrowDatabase, migrator, roles } from "./postgres.ts";
 import { openEnginesWith } from "./run-books.ts";
 
-const engines = new Map<string, ScriptEngine>();
-const endings: (() => Promise<void>)[] = [];
+/** What the current test, or the whole file, has opened. */
+class Opened {
+  readonly databases = new Map<string, Promise<TestDatabase>>();
+  readonly engines = new Map<string, ScriptEngine>();
+  readonly connections: { close(): Promise<void> }[] = [];
+  readonly borrowed: (() => Promise<void>)[] = [];
 
-openStoresWith(openPostgresForTest);
+  async borrow(): Promise<TestDatabase> {
+    const { database, giveBack } = await borrowDatabase();
+    this.borrowed.push(giveBack);
+    return database;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.connections.map((each) => each.close()));
+    await Promise.all(this.borrowed.map((giveBack) => giveBack()));
+  }
+}
+
+const forFile = new Opened();
+let current = forFile;
+
+storeIn({
+  open: async (dir) => {
+    const opened = current;
+    const database = dir === undefined ? await opened.borrow() : await databaseFor(dir);
+    // A lease that has expired by a test's clock is taken over at once.
+    const options = { url: database.url(migrator), maxConnections: 5, patienceMs: 0 };
+    const backend = await PostgresBackend.open(options);
+    opened.connections.push(backend);
+    return backend;
+  },
+  addressOf: async (dir) => (await databaseFor(dir)).url(migrator),
+});
 openEnginesWith((path) => {
-  const known = engines.get(path);
+  const known = current.engines.get(path);
   if (known !== undefined) return known;
-  const engine = openEngine();
-  if (path !== inMemory) engines.set(path, engine);
+  const engine = openEngine(current);
+  if (path !== inMemory) current.engines.set(path, engine);
   return engine;
 });
 
+function databaseFor(dir: string): Promise<TestDatabase> {
+  const database = forFile.databases.get(dir) ?? current.databases.get(dir) ?? current.borrow();
+  current.databases.set(dir, database);
+  return database;
+}
+
 /** A ledger of its own. Its database is opened on first use. */
-function openEngine(): ScriptEngine {
+function openEngine(opened: Opened): ScriptEngine {
   let opening: Promise<PostgresEngine> | null = null;
   const open = async () => {
-    const { database, giveBack } = await borrowDatabase();
+    const database = await opened.borrow();
     const pool = await PostgresDatabase.create({ url: database.url(roles.worker), maxConnections: 4 });
-    endings.push(async () => {
-      await pool.close();
-      await giveBack();
-    });
+    opened.connections.push(pool);
     return new PostgresEngine(pool);
   };
-  const opened = () => {
+  const ready = () => {
     opening ??= open();
     return opening;
   };
   return {
-    read: async (script) => (await opened()).read(script),
-    change: async (...args) => (await opened()).change(...args),
-    changeEach: async (changes) => (await opened()).changeEach(changes),
+    read: async (script) => (await ready()).read(script),
+    change: async (...args) => (await ready()).change(...args),
+    changeEach: async (changes) => (await ready()).changeEach(changes),
     version: () => 0,
     mark: () => null,
     watch: () => () => undefined,
   };
 }
 
-async function closeAll(): Promise<void> {
-  engines.clear();
-  await closeEmptyStores();
-  await Promise.all(endings.splice(0).map((end) => end()));
-}
-
-afterEach(closeAll);
+beforeEach(() => {
+  current = new Opened();
+});
+afterEach(async () => {
+  await current.close();
+  current = forFile;
+});
 afterAll(async () => {
-  await closeAll();
-  openStoresWith(null);
+  await forFile.close();
+  storeIn(null);
   openEnginesWith(null);
 });

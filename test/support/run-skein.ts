@@ -37,7 +37,7 @@ export async function runOptions(given: RunSkeinOptions) {
   const { script = [], model = scriptedModel(script), tools = [], agent, ...rest } = given;
   const reports: unknown[] = [];
   const options: SkeinOptions = {
-    ...(rest.dir === undefined ? await emptyStore(rest) : {}),
+    ...(rest.store === undefined && rest.memory === undefined ? await emptyStore(rest) : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model },

@@ -34,7 +34,7 @@ export async function withScript(
   const model = scriptedModel(script);
   const reported: unknown[] = [];
   const choices = {
-    ...(options.dir === undefined ? await emptyStore(options) : {}),
+    ...(options.store === undefined && options.memory === undefined ? await emptyStore(options) : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model, "priced/script": model },

@@ -6,6 +6,7 @@ import { connect } from "../../src/entry-client.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { silentTerminal } from "./cli.ts";
+import { storeEnv } from "./empty-store.ts";
 
 /** `skein start` in this process, on its own folder and port. */
 export interface WholeGateway {
@@ -97,7 +98,7 @@ async function startInProcess(cwd: string, root: string): Promise<{ url: string;
   let requestStop: (why: string) => void = () => undefined;
   const ended = runCli(["start", "--dir", root, "--port", "0", "--json"], "0.0.0", {
     ...silentTerminal(cwd),
-    env: { HOME: cwd },
+    env: { HOME: cwd, ...(await storeEnv(root)) },
     home: cwd,
     out: (text) => started.resolve(text),
     err: (text) => {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { KeyedMutex, within } from "../../core/concurrency.ts";
+import { within } from "../../core/concurrency.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { thrownText } from "../../core/text.ts";
@@ -14,7 +14,6 @@ import { PostgresDatabase } from "./database.ts";
 import { DatabaseTime } from "./database-time.ts";
 import { PostgresFeed } from "./feed.ts";
 import { PostgresEngine } from "./ledger-engine.ts";
-import { userKey } from "./lookup-text.ts";
 import { checkDatabase, checkWritable } from "./migrate.ts";
 import { postgresSearch } from "./search.ts";
 import { SessionAccess } from "./session-access.ts";
@@ -114,7 +113,6 @@ export class PostgresBackend implements WorkingBackend {
     const attendance = new Attendance();
     const access = new SessionAccess({ database, feed, attendance, clock, newId });
     const sessions = new PostgresSessions(access, bytes);
-    const locating = new KeyedMutex();
     const store = withScopeChecks({
       sessions,
       search: postgresSearch(database),
@@ -138,9 +136,7 @@ export class PostgresBackend implements WorkingBackend {
           attendance.attendant = attendant;
         },
         find: findRef,
-        // Messages that a process sends to a session one after the other are accepted in that order.
-        locate: (userId, key) =>
-          locating.run(`${userKey(userId)}\n${key}`, () => engine.read(() => findRef(userId, { key }))),
+        locate: (userId, key) => engine.read(() => findRef(userId, { key })),
         create: async (scope, init, act) => {
           checkScope(scope);
           return sessions.create(scope, init, act);
