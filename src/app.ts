@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import manifest from "../package.json" with { type: "json" };
 import type { LanguageModel, Runtime } from "./agents/contract.ts";
 import { createLoop } from "./agents/loop/loop.ts";
 import type { AgentDefinition } from "./agents/tools/define-agent.ts";
@@ -50,6 +51,7 @@ import { createSessionAccess } from "./sessions/session-access.ts";
 import { SessionEndHooks } from "./sessions/session-end-hooks.ts";
 import { Skein } from "./sessions/skein.ts";
 import type { Backend, Store } from "./store/contract.ts";
+import { thisProcess } from "./store/files/process-identity.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { describeRecovery } from "./store/files/recover.ts";
 import type { Spaces } from "./store/spaces.ts";
@@ -279,7 +281,11 @@ async function wire(
   const closing = new AbortController();
   const { shared } = store.work;
   const feed = shared?.events ?? null;
-  await feed?.join();
+  const executesRuns = options.workers !== false;
+  await feed?.join({
+    ...{ host: thisProcess().host, pid: process.pid, version: manifest.version, startedAt: clock.now() },
+    executesRuns: executesRuns && options.workers !== "own",
+  });
   const events = withFeed(bus, feed);
   const stopPublishing = feed === null ? () => undefined : bus.subscribe((event) => feed.publish(event));
   const app: App = {
@@ -287,7 +293,7 @@ async function wire(
     events,
     closed: closing.signal,
     turns: new Map(),
-    isWorking: options.workers !== false,
+    hasWorkers: () => feed?.processes().some((each) => each.executesRuns) ?? executesRuns,
     get acp() {
       return acp;
     },

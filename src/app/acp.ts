@@ -56,9 +56,9 @@ export function openAcp(app: App, env: Readonly<Record<string, string | undefine
     runtime: { run: async (turn) => (await open()).run(turn) },
     names: acpNames(config),
     defaultAgent,
-    // A process that executes no runs does not wait, because there might be no process to report the ID.
+    // Without workers, there might be no process to report the ID.
     untilAgentSessionId: (run, signal) =>
-      app.isWorking
+      app.hasWorkers()
         ? untilAgentSessionId(app, run, startTimeoutMs, signal)
         : agentSessionIdOf(app.store, run.session),
     serves,

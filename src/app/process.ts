@@ -9,8 +9,7 @@ import { isAcpKey } from "../core/keys.ts";
 import type { RunLedgerOptions } from "../runs/ledger/run-ledger.ts";
 import type { App } from "../sessions/app.ts";
 import { layersOf } from "../sessions/run-tools.ts";
-import type { ProcessIdentity } from "../store/files/process-identity.ts";
-import { isGone, thisProcess } from "../store/files/process-identity.ts";
+import { isGone, parseIdentity, thisProcess } from "../store/files/process-identity.ts";
 
 /** Determines which runs this process claims and which messages it delivers. */
 export function claimsHere(
@@ -111,18 +110,6 @@ export function ownerHere(part: string): string {
 
 /** Whether an owner is known to be dead. An owner that cannot be parsed is assumed to be alive. */
 export function isOwnerGone(owner: string): boolean {
-  const who = parsed(owner);
-  return isIdentity(who) && isGone(who);
-}
-
-function isIdentity(value: unknown): value is ProcessIdentity {
-  return isRecord(value) && typeof value.pid === "number" && typeof value.host === "string";
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null; // Written by another program.
-  }
+  const who = parseIdentity(owner);
+  return who !== null && isGone(who);
 }

@@ -27,6 +27,7 @@ export function attachRuns(
     emit: bus.emit,
     wakeWorker: () => app.worker.wake(),
     ...claimsHere(app, options),
+    hasWorkers: () => store.work.shared === null || app.hasWorkers(),
     hasStore: (userId) => spaces.missingStore(userId) === null,
     ownRequestsOnly: options.workers === "own",
     ...present({ leaseMs: options.leaseMs }),

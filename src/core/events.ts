@@ -149,10 +149,24 @@ export interface SharedEvents {
   catchUp(): Promise<void>;
 }
 
+/** A process that uses a shared database. */
+export interface LiveProcess {
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly executesRuns: boolean;
+}
+
 /** Carries events to and from other processes. */
 export interface EventFeed extends SharedEvents {
-  /** Starts sending and receiving. Earlier events of other processes are not delivered. */
-  join(): Promise<void>;
+  /**
+   * Starts sending and receiving. Earlier events of other processes are not delivered. `process` describes this process
+   * to the others.
+   */
+  join(process?: LiveProcess): Promise<void>;
+  /** The processes that have joined and are not known to have ended, in the order of their starts. */
+  processes(): readonly LiveProcess[];
   publish(event: SkeinEvent): void;
 }
 

@@ -1,7 +1,7 @@
 import * as s from "../core/schema.ts";
 import { id, message, user } from "./fields.ts";
 import { method } from "./method.ts";
-import { LaneSchema, optionalText, optionalTime, RunSchema, UsageSchema } from "./runs.ts";
+import { LaneSchema, optionalText, optionalTime, processFields, RunSchema, UsageSchema } from "./runs.ts";
 
 /** Methods for a run's steps, its request's budget and the lanes. */
 
@@ -80,6 +80,20 @@ export const LaneListSchema = s.closed({
       /** Sessions whose next run is waiting only for a free slot. */
       queued: s.integer(),
     }),
+  ),
+  /** The processes that share the database, if there are several. Only an admin for all users sees them. */
+  processes: s.optional(
+    s.array(
+      s.closed({
+        ...processFields,
+        version: s.string(),
+        startedAt: s.integer(),
+        /** `false` for a gateway without workers. */
+        executesRuns: s.boolean(),
+        /** The number of runs that it executes. */
+        runs: s.integer(),
+      }),
+    ),
   ),
 });
 export type LaneListPayload = s.Static<typeof LaneListSchema>;

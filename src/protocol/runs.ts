@@ -51,6 +51,9 @@ const WhySchema = s.closed({
   retryAt: optionalTime,
 });
 
+/** A process on one of several machines that share a database. */
+export const processFields = { host: s.string(), pid: s.integer() };
+
 /** A run as returned by `runs.list` and `runs.get`. */
 export const RunRowSchema = s.closed({
   runId: s.string(),
@@ -85,6 +88,8 @@ export const RunRowSchema = s.closed({
    * `app` is absent, by the next process that has its agent.
    */
   ownerGone: s.optional(s.boolean()),
+  /** The process that executes the run. Only admins see it, and only if several processes share the database. */
+  worker: s.optional(s.closed(processFields)),
   /** The number of times that the run lost its owner process. */
   lost: s.optional(s.integer()),
   /** The run that this one retries. */

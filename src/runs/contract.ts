@@ -117,6 +117,8 @@ export interface RunStore {
    * slot.
    */
   lanes(userId?: string | null): Promise<readonly LaneCount[]>;
+  /** Returns the number of runs that each owner executes. */
+  countByOwner(): Promise<ReadonlyMap<string, number>>;
   /** Returns the input accepted for a session but not yet written to its log, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 

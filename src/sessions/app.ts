@@ -68,8 +68,8 @@ export interface App {
   readonly outgoing: Outgoing;
 
   readonly worker: Worker;
-  /** Whether this process executes runs. */
-  readonly isWorking: boolean;
+  /** Whether this process executes runs, or another one that shares its database does. */
+  hasWorkers(): boolean;
   readonly runtime: Runtime;
   readonly watcher: RunWatcher;
   /** The turns in progress in this process, keyed by session uid. */

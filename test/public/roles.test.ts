@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { text as readText } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -58,7 +59,10 @@ describe("a gateway without workers", () => {
     const gateway = await start("gateway", "--no-workers");
     expect(gateway.process.out).toMatch(/workers +none in this process/);
     const early = await send(gateway, "Before there is a worker");
-    expect(await gateway.call("runs.get", { runId: early })).toMatchObject({ run: { state: "queued" } });
+    expect((await gateway.call("runs.get", { runId: early })).run).toMatchObject({
+      state: "queued",
+      why: { text: "No worker is running. It will start as soon as one does." },
+    });
     await start("worker", "--workers-only");
     (await model.request(0)).finish("Now there is one.");
     expect(await ended(gateway, early)).toMatchObject({ state: "ok", reply: "Now there is one." });
@@ -69,6 +73,29 @@ describe("a gateway without workers", () => {
     });
     expect(events.map(({ event }) => event)).toContain("run.started");
     (await model.request(1)).finish("Nara.");
+  });
+
+  test("shows admins which process executes a run", async () => {
+    const gateway = await start("gateway", "--no-workers");
+    const worker = await start("worker", "--workers-only");
+    const runId = await send(gateway, "Who are you?");
+    const asked = await model.request(0);
+    const workerHere = { host: hostname(), pid: worker.process.child.pid };
+    const runOf = async (token?: string) => (await gateway.call("runs.get", { runId }, token)).run;
+    const listed = async () => (await gateway.call("lanes.list", {})).processes;
+    await soon(async () => (await runOf()).worker).toEqual(workerHere);
+    await soon(listed).toEqual([
+      expect.objectContaining({ pid: gateway.process.child.pid, executesRuns: false, runs: 0 }),
+      expect.objectContaining({ ...workerHere, executesRuns: true, runs: 1 }),
+    ]);
+    const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
+    expect(await runOf(token)).toMatchObject({ state: "running" });
+    expect(await runOf(token)).not.toHaveProperty("worker");
+    expect(await gateway.call("lanes.list", {}, token)).not.toHaveProperty("processes");
+    asked.finish("A worker.");
+    await ended(gateway, runId);
+    await machines.stop(worker);
+    await soon(listed).toBeUndefined();
   });
 
   test("steers, aborts and waits for the runs of a worker", async () => {

@@ -7,7 +7,7 @@ import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
 import styles from "./run-line.module.css";
 import type { RunRow } from "./run-state.tsx";
-import { isFailed, isOpen, kindWord, StateMark } from "./run-state.tsx";
+import { isFailed, isOpen, kindWord, processName, StateMark } from "./run-state.tsx";
 import { RunWhy } from "./run-why.tsx";
 
 interface RunRowProps {
@@ -58,6 +58,9 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
         <span className={styles.why}>
           <RunWhy why={why} owner={run} details={href} tabIndex={focus.tabIndex} />
         </span>
+      )}
+      {why === undefined && run.worker !== undefined && (
+        <span className={styles.why}>Runs on {processName(run.worker)}</span>
       )}
       {isFailed(run) && run.error !== undefined && (
         <span className={styles.error}>{oneLine(run.error.message, 400)}</span>

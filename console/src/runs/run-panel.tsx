@@ -15,7 +15,7 @@ import { useRunActions } from "./run-actions.ts";
 import { RunBudget } from "./run-budget.tsx";
 import styles from "./run-panel.module.css";
 import type { RunRow } from "./run-state.tsx";
-import { canAbort, canRetry, isOpen, kindWord, laneWords, StateMark } from "./run-state.tsx";
+import { canAbort, canRetry, isOpen, kindWord, laneWords, processName, StateMark } from "./run-state.tsx";
 import { RunSteps } from "./run-steps.tsx";
 import { RunWhy } from "./run-why.tsx";
 
@@ -203,6 +203,7 @@ function Facts({ run }: { readonly run: RunRow }) {
       <Fact name="Kind">{kindWord(run)}</Fact>
       <Fact name="Lane">{laneWords[run.lane]}</Fact>
       <Fact name="Tokens, all steps">{usageText(run.usage)}</Fact>
+      {run.worker !== undefined && <Fact name="Worker">{processName(run.worker)}</Fact>}
       {run.app !== undefined && <Fact name="App">{run.app}</Fact>}
       {run.missingTools !== undefined && <Fact name="Missing tools">{run.missingTools.join(", ")}</Fact>}
       {run.lost !== undefined && <Fact name="Lost owners">{run.lost}</Fact>}

@@ -79,3 +79,8 @@ export function StateMark({ run }: { readonly run: Pick<RunRow, "state" | "why" 
     </span>
   );
 }
+
+/** The name of one of several processes that share a database. */
+export function processName({ host, pid }: NonNullable<RunRow["worker"]>): string {
+  return `${host}, process ${pid}`;
+}

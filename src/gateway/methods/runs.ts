@@ -1,7 +1,7 @@
 import { present } from "../../core/present.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { OutboxRowPayload } from "../../protocol/outbox.ts";
-import type { RunBudgetPayload } from "../../protocol/run-details.ts";
+import type { LaneListPayload, RunBudgetPayload } from "../../protocol/run-details.ts";
 import type {
   AbortedPayload,
   ApprovalPayload,
@@ -20,6 +20,7 @@ import { maskFor } from "../auth/mask.ts";
 import { isForAll } from "../auth/principal.ts";
 import type { Call, HandlersOf, MethodApp } from "./dispatch.ts";
 import { findSession, findSessionIfNamed } from "./session-lookup.ts";
+import { listProcesses, workerOf } from "./shared-processes.ts";
 
 type Method =
   | "runs.list"
@@ -55,11 +56,7 @@ export function runHandlers(app: MethodApp): HandlersOf<Method> {
     "runs.budget": async ({ rootId }, { userId }) => runBudget(app, rootId, userId),
     "runs.edit": async ({ runId, message, expectedText }, call) =>
       runPayload(app, call, await skein.runs.edit(runId, message, call.userId, expectedText)),
-    "lanes.list": async (_, { principal, userId, isAdmin }) => ({
-      lanes: (await skein.lanes(isForAll(principal) && isAdmin ? undefined : userId)).map((lane) => ({
-        ...lane,
-      })),
-    }),
+    "lanes.list": (_, call) => laneList(app, call),
     "runs.release": async ({ runId }, { userId }) => {
       const { session, state } = await skein.runs.release(runId, userId);
       return { runId, sessionKey: session.key, agentId: session.agentId, state };
@@ -84,6 +81,15 @@ export function runHandlers(app: MethodApp): HandlersOf<Method> {
       const [payload] = await payloadsFor(app, call).approvals([resolved]);
       return payload as ApprovalPayload;
     },
+  };
+}
+
+async function laneList(app: MethodApp, { principal, userId, isAdmin }: Call): Promise<LaneListPayload> {
+  const seesAll = isForAll(principal) && isAdmin;
+  const lanes = await app.skein.lanes(seesAll ? undefined : userId);
+  return {
+    lanes: lanes.map((lane) => ({ ...lane })),
+    ...present({ processes: seesAll ? await listProcesses(app) : null }),
   };
 }
 
@@ -253,10 +259,8 @@ export function payloadsFor(
     run: (run, waits) => {
       const turn = run.state === "running" ? app.turns.get(run.session.uid) : undefined;
       const retryAt = turn?.plan.about.runId === run.runId ? turn.retryAt : null;
-      return fields(
-        runRow(run, waits, (text) => mask.text(text), retryAt),
-        textsOfRun,
-      );
+      const row = runRow(run, waits, (text) => mask.text(text), retryAt);
+      return fields({ ...row, ...present({ worker: call.isAdmin ? workerOf(app, run) : null }) }, textsOfRun);
     },
     sent: (run, waits) => fields(sentPayload(run, waits), textsOfRun),
     approvals: async (approvals) => {

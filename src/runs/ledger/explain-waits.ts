@@ -104,6 +104,8 @@ function explainQueued(tx: RunTransaction, row: Row, waits: RunWaits, facts: Fac
   const { runIds } = waits;
   if (row.kept_for !== null)
     return { kind: "runs", text: "Another run's turn is reading it.", runIds: [String(row.kept_for)] };
+  if (!tx.options.hasWorkers())
+    return { kind: "owner", text: "No worker is running. It will start as soon as one does." };
   const process = processFor(tx, row, waits);
   if (process !== null) return { kind: "app", text: `Waiting for a process ${process}.` };
   if (row.loop_owner !== null && !tx.options.isGone(String(row.loop_owner)))
@@ -163,4 +165,13 @@ export function* countLanes(tx: RunTransaction, userId?: string | null): Script<
     running: countIn(running, lane),
     queued: countIn(queued, lane),
   }));
+}
+
+/** Counts the runs that each owner executes. */
+export function* countByOwner(tx: RunTransaction): Script<ReadonlyMap<string, number>> {
+  const rows = yield* tx.all(
+    `SELECT owner, count(*) AS count FROM runs INDEXED BY runs_active
+     WHERE state IN ('running', 'waiting') AND owner IS NOT NULL GROUP BY owner`,
+  );
+  return new Map(rows.map(({ owner, count }) => [String(owner), Number(count)]));
 }

@@ -12,7 +12,7 @@ import { endLoopTurns, isBatchDue, openLoopTurn, releaseFromApp } from "./claim-
 import { claimNext } from "./claim-run.ts";
 import { editInput, reserveInput } from "./edit-input.ts";
 import { abortRun, endHeldRun } from "./end-run.ts";
-import { countLanes, explainWait, explainWaits } from "./explain-waits.ts";
+import { countByOwner, countLanes, explainWait, explainWaits } from "./explain-waits.ts";
 import {
   enterWait,
   isHeld,
@@ -52,6 +52,7 @@ const defaults = {
   app: "",
   agentHere: () => ({ app: null, tools: [] }),
   channelsHere: () => null,
+  hasWorkers: () => true,
   hasStore: () => true,
   ownRequestsOnly: false,
   queueMode: "steer" as const,
@@ -96,6 +97,7 @@ export class LedgerRuns implements RunStore {
   readonly waitsOf = this.#read(explainWaits);
   readonly turnInputs = this.#read(listTurnInputs);
   readonly lanes = this.#read(countLanes);
+  readonly countByOwner = this.#read(countByOwner);
   readonly children = this.#read(listChildren);
   readonly childrenToTidy = this.#read(findChildrenToTidy);
   readonly threadKey = this.#read(findThreadKey);

@@ -166,6 +166,8 @@ export interface RunLedgerOptions {
    * belong to its app.
    */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
+  /** `false` if no process that could execute runs is known. */
+  hasWorkers(): boolean;
   /** Whether this process has the store with the user's sessions. If not, their runs wait for a process that has it. */
   hasStore(userId: string | null): boolean;
   /**

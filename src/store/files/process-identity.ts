@@ -1,5 +1,6 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { isRecord } from "../../core/is-record.ts";
 
 /** Identifies a process so that other processes can determine whether it is alive. */
 export interface ProcessIdentity {
@@ -21,6 +22,22 @@ export function thisProcess(): ProcessIdentity {
     bootId: textOf("/proc/sys/kernel/random/boot_id"),
   };
   return identity;
+}
+
+/** Reads an identity that a process has stored as JSON. Returns `null` for anything else. */
+export function parseIdentity(text: string): ProcessIdentity | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isIdentity = isRecord(value) && typeof value.pid === "number" && typeof value.host === "string";
+    return isIdentity ? (value as unknown as ProcessIdentity) : null;
+  } catch {
+    return null; // Written by another program.
+  }
+}
+
+/** Returns the name of the machine, without the namespace that only other processes there need. */
+export function machineName(host: string): string {
+  return host.split(" ", 1)[0] ?? host;
 }
 
 /** Whether a process on this host is known to be dead. Always `false` for another host. */

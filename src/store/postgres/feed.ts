@@ -1,6 +1,6 @@
 import { Mutex } from "../../core/concurrency.ts";
 import { codeOf, SkeinError } from "../../core/errors.ts";
-import type { EventFeed, SkeinEvent } from "../../core/events.ts";
+import type { EventFeed, LiveProcess, SkeinEvent } from "../../core/events.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { everyUser } from "./database.ts";
 
@@ -26,6 +26,8 @@ interface Publisher {
   number: number;
   isSilent: boolean;
   hasLeft: boolean;
+  /** As JSON. `null` if it has not described itself. */
+  process: string | null;
 }
 
 interface Batch {
@@ -41,6 +43,7 @@ interface FeedRow {
   readonly last: number;
   readonly is_silent: boolean;
   readonly has_left: boolean;
+  readonly process: string | null;
   /** The rest is `null` if there is no batch that has not been read. */
   readonly id: number | null;
   readonly number: number | null;
@@ -72,6 +75,7 @@ export class PostgresFeed implements EventFeed {
 
   #joining: Promise<void> | null = null;
   #hasJoined = false;
+  #process: LiveProcess | null = null;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
@@ -85,7 +89,10 @@ export class PostgresFeed implements EventFeed {
   }
 
   /** Throws `database_unavailable` if the role may not work for all users. */
-  join(): Promise<void> {
+  join(process?: LiveProcess): Promise<void> {
+    // Several Skein instances in one process can share the database.
+    const executesRuns = this.#process?.executesRuns === true || process?.executesRuns === true;
+    if (process !== undefined) this.#process = { ...process, executesRuns };
     this.#joining ??= this.#reads
       .run(() => this.#join())
       .catch((error: unknown) => {
@@ -105,13 +112,22 @@ export class PostgresFeed implements EventFeed {
       const database = this.#database.name;
       throw new SkeinError("database_unavailable", { database, problem, advice }, { cause: error });
     }
-    for (const { publisher, last, is_silent, has_left } of await this.#query())
+    for (const { publisher, last, is_silent, has_left, process } of await this.#query())
       this.#publishers.set(publisher, {
         number: last,
         isSilent: is_silent && !has_left,
         hasLeft: has_left,
+        process,
       });
     this.#hasJoined = true;
+  }
+
+  processes(): readonly LiveProcess[] {
+    const others = [...this.#publishers.values()].flatMap(({ isSilent, hasLeft, process }) =>
+      isSilent || hasLeft || process === null ? [] : [JSON.parse(process) as LiveProcess],
+    );
+    const all = this.#process === null ? others : [this.#process, ...others];
+    return all.toSorted((one, other) => one.startedAt - other.startedAt);
   }
 
   publish(event: SkeinEvent): void {
@@ -188,9 +204,14 @@ export class PostgresFeed implements EventFeed {
     this.#beatAt = Date.now() + beatEveryMs;
     await this.#sends.run(() =>
       this.#database.call(
-        `INSERT INTO skein.feed_publishers (publisher, number, beat_at) VALUES ($1, $2, now())
-         ON CONFLICT (publisher) DO UPDATE SET number = excluded.number, beat_at = excluded.beat_at, left_at = NULL`,
-        [this.#name, this.#batch === null ? this.#number : this.#batch.number - 1],
+        `INSERT INTO skein.feed_publishers (publisher, number, beat_at, process) VALUES ($1, $2, now(), $3)
+         ON CONFLICT (publisher) DO UPDATE
+           SET number = excluded.number, beat_at = excluded.beat_at, left_at = NULL, process = excluded.process`,
+        [
+          this.#name,
+          this.#batch === null ? this.#number : this.#batch.number - 1,
+          this.#process === null ? null : JSON.stringify(this.#process),
+        ],
       ),
     );
   }
@@ -217,7 +238,8 @@ export class PostgresFeed implements EventFeed {
     return this.#database.read<FeedRow>(
       everyUser,
       `SELECT p.publisher, p.number AS last, p.left_at IS NOT NULL AS has_left,
-         p.beat_at < now() - interval '8 seconds' AS is_silent, f.id, f.number, f.events
+         p.beat_at < now() - interval '8 seconds' AS is_silent, p.process,
+         f.id, f.number, f.events
        FROM skein.feed_publishers AS p
        LEFT JOIN unnest($2::text[], $3::bigint[]) AS k (publisher, number) ON k.publisher = p.publisher
        LEFT JOIN LATERAL (
@@ -250,6 +272,7 @@ export class PostgresFeed implements EventFeed {
         number: Math.max(publisher.number, row.last),
         isSilent,
         hasLeft: row.has_left,
+        process: row.process,
       });
     }
     for (const [name, { hasLeft, isSilent }] of this.#publishers) {
@@ -260,7 +283,9 @@ export class PostgresFeed implements EventFeed {
   }
 
   #publisher(name: string): Publisher {
-    const known = this.#publishers.get(name) ?? { number: 0, isSilent: false, hasLeft: false };
+    const known = this.#publishers.get(name) ?? {
+      ...{ number: 0, isSilent: false, hasLeft: false, process: null },
+    };
     this.#publishers.set(name, known);
     return known;
   }

@@ -45,7 +45,8 @@ CREATE TABLE skein.facts (name text COLLATE "C" PRIMARY KEY, value text NOT NULL
  */
 const feed = `
 CREATE UNLOGGED TABLE skein.feed_publishers (
-  publisher text COLLATE "C" PRIMARY KEY, number bigint NOT NULL, beat_at timestamptz NOT NULL, left_at timestamptz
+  publisher text COLLATE "C" PRIMARY KEY, number bigint NOT NULL, beat_at timestamptz NOT NULL,
+  left_at timestamptz, process text
 );
 CREATE UNLOGGED TABLE skein.feed (
   publisher text COLLATE "C" NOT NULL, number bigint NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY,
