@@ -164,6 +164,121 @@ describe.skipIf(browser === null)("the view", () => {
   );
 });
 
+/** The parts of a view that appear only on request. Each returns an element that is present once the part has loaded. */
+const parts: readonly { name: string; show: (page: Page) => Promise<Locator> }[] = [
+  {
+    name: "the tokens",
+    show: async (page) => {
+      await goTo(page, "/access?tab=tokens");
+      return page.getByRole("table").getByText("this browser");
+    },
+  },
+  {
+    name: "the form for a new token",
+    show: async (page) => {
+      await goTo(page, "/access?tab=tokens");
+      await page.getByRole("button", { name: "Create a token…" }).click();
+      return page.getByRole("dialog").getByRole("button", { name: "Create" });
+    },
+  },
+  {
+    name: "the link for a phone",
+    show: async (page) => {
+      await goTo(page, "/access?tab=tokens");
+      await page.getByRole("button", { name: /phone/ }).click();
+      return page.getByRole("dialog").getByRole("img");
+    },
+  },
+  {
+    name: "the palette",
+    show: async (page) => {
+      await goTo(page, "/usage");
+      await page.getByRole("button", { name: "Go to…" }).click();
+      const palette = page.getByRole("dialog", { name: "Go to" });
+      await palette.getByRole("combobox").fill("spring");
+      return palette.getByRole("option", { selected: true });
+    },
+  },
+  {
+    name: "the details of a failed run",
+    show: async (page) => {
+      const { runs } = await gateway.call("runs.list", { states: ["error"] });
+      await goTo(page, `/runs?run=${runs[0]?.runId}`);
+      return page.getByRole("complementary").getByText("Budget of the whole request");
+    },
+  },
+  {
+    name: "the details of a waiting run",
+    show: async (page) => {
+      const { runs } = await gateway.call("runs.list", { states: ["waiting"] });
+      await goTo(page, `/runs?run=${runs[0]?.runId}`);
+      return page.getByRole("complementary").getByText("Waiting for a person to approve");
+    },
+  },
+  {
+    name: "the rules of access",
+    show: async (page) => {
+      await goTo(page, `/access?from=agent:support:main&to=${main}`);
+      return page.getByRole("complementary", { name: "Rules" }).getByRole("listitem");
+    },
+  },
+  {
+    name: "two branches side by side",
+    show: async (page) => {
+      await goTo(page, sessionRoute(main, "tree"));
+      await page.getByText("Next branch").click();
+      await page.getByRole("button", { name: /^Compare/ }).click();
+      return page.getByRole("region", { name: "Comparison of two branches" });
+    },
+  },
+  {
+    name: "the find bar",
+    show: async (page) => {
+      await goTo(page, sessionRoute(main));
+      await page.getByRole("button", { name: "Find" }).click();
+      await page.getByLabel("Find in session").fill("spring");
+      return page.getByRole("main").getByText(/^\d+ of \d+$/);
+    },
+  },
+];
+
+/** Opens a view, without anything that the page before it has opened. */
+async function goTo(page: Page, route: string): Promise<void> {
+  await page.goto(`${gateway.url}/#${route}`);
+  await page.reload();
+}
+
+describe.skipIf(browser === null)("what opens on request", () => {
+  test("is accessible in light and dark and on a phone of 360 pixels", async () => {
+    const page = await browser.open(gateway, "/");
+    for (const { name, show } of parts) {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      const part = await show(page);
+      await part.first().waitFor();
+      await expect.poll(() => page.locator("[aria-busy=true]").count()).toBe(0);
+      expect([name, await violations(page)]).toEqual([name, []]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect([name, await violations(page, ["color-contrast"])]).toEqual([name, []]);
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 360, height: 740 });
+      await part.first().waitFor();
+      expect([name, await violations(page)]).toEqual([name, []]);
+      expect([name, await cutControls(page)]).toEqual([name, []]);
+    }
+  });
+
+  test("and the page without a token is accessible", async () => {
+    for (const [width, isDark] of [
+      [1280, false],
+      [360, true],
+    ] as const) {
+      const page = await browser.open(gateway, "/", { token: null, width, isDark });
+      await page.getByText("skein link").first().waitFor();
+      expect(await violations(page)).toEqual([]);
+    }
+  });
+});
+
 describe.skipIf(browser === null)("the look of the console", () => {
   const style = (locator: Locator, ...names: readonly string[]) =>
     locator.first().evaluate((element, properties) => {
