@@ -7,13 +7,14 @@ import { migrateRuns, runSteps } from "../runs/ledger/schema.ts";
 import { realDisk } from "../store/files/disk.ts";
 import { FolderSource } from "../store/files/folder-source.ts";
 import { FolderWriter } from "../store/files/folder-writer.ts";
+import type { DamagedLines } from "../store/files/log-lines.ts";
 import type { StoreReader, StoreWriter } from "../store/migrate/contract.ts";
 import type { MoveOptions, MoveResult } from "../store/migrate/move-store.ts";
 import { checkSource, moveStore } from "../store/migrate/move-store.ts";
 import type { PostgresDatabase } from "../store/postgres/database.ts";
 import type { PostgresOptions } from "../store/postgres/open-postgres.ts";
 
-export type { MoveResult, MoveStage } from "../store/migrate/move-store.ts";
+export type { MoveStage } from "../store/migrate/move-store.ts";
 
 export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
   readonly from: StoreAddress;
@@ -21,18 +22,27 @@ export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
   /** Roles other than those in the addresses. They apply to the database whose host and name they share. */
   readonly roles: { readonly workerUrl: string | null; readonly migratorUrl: string | null };
   readonly now: number;
+  /** What to do about lines of logs that cannot be read. */
+  readonly damagedLines: DamagedLines;
+}
+
+export interface MigrateResult extends MoveResult {
+  /** The number of damaged lines that were left out, by session key. */
+  readonly skipped: ReadonlyMap<string, number>;
 }
 
 /** Moves everything from a session folder to PostgreSQL, or from PostgreSQL to a session folder. */
-export async function migrateStore(options: MigrateOptions): Promise<MoveResult> {
+export async function migrateStore(options: MigrateOptions): Promise<MigrateResult> {
   const { from, to, progress } = options;
   if (from.kind === "files" && to.kind === "postgres") {
-    const source = openSource(from.path);
-    return withStores(source, () => openTargetDatabase(postgresOptions(to.url, options)), progress);
+    const source = openSource(from.path, options.damagedLines);
+    const openTo = () => openTargetDatabase(postgresOptions(to.url, options));
+    return { ...(await withStores(source, openTo, progress)), skipped: source.skipped };
   }
   if (from.kind === "postgres" && to.kind === "files") {
     const source = await openSourceDatabase(postgresOptions(from.url, options));
-    return withStores(source, () => openTarget(to.path, options.now), progress);
+    const openTo = () => openTarget(to.path, options.now);
+    return { ...(await withStores(source, openTo, progress)), skipped: new Map() };
   }
   throw new SkeinError("invalid_arguments", {
     problem: "One address must name a folder and the other one a PostgreSQL database",
@@ -59,9 +69,10 @@ async function withStores(
   }
 }
 
-function openSource(root: string): StoreReader {
+function openSource(root: string, damagedLines: DamagedLines): FolderSource {
   const schemas = [{ fact: "schema.runs", version: runSteps.length }, tokenSchema];
-  return FolderSource.open({ root, disk: realDisk, schemas, refuseInUse: () => refuseRunning(root) });
+  const refuseInUse = () => refuseRunning(root);
+  return FolderSource.open({ root, disk: realDisk, schemas, damagedLines, refuseInUse });
 }
 
 async function openTarget(target: string, now: number): Promise<StoreWriter> {

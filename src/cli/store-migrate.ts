@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { MoveResult, MoveStage } from "../app/migrate-store.ts";
+import type { MigrateResult, MoveStage } from "../app/migrate-store.ts";
 import type { StoreAddress } from "../config/sections/store.ts";
 import { store } from "../config/sections/store.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -22,6 +22,7 @@ export function registerStore(command: Command, context: CommandContext): void {
     )
     .requiredOption("--from <address>", "the store to copy, such as files:~/.skein or postgres://…")
     .requiredOption("--to <address>", "an empty database, or a new or empty folder")
+    .option("--skip-damaged-lines", "leave out lines of logs that cannot be read, instead of refusing")
     .addHelpText("after", examples(toPostgres, toFiles))
     .action(action(context, migrateCommand));
 }
@@ -32,6 +33,7 @@ const toFiles = "skein store migrate --from postgres://db.example.org/skein --to
 interface MigrateCommandOptions {
   readonly from: string;
   readonly to: string;
+  readonly skipDamagedLines?: boolean;
 }
 
 async function migrateCommand(cli: Invocation<MigrateCommandOptions>): Promise<void> {
@@ -42,7 +44,10 @@ async function migrateCommand(cli: Invocation<MigrateCommandOptions>): Promise<v
   const display = showProgress(cli);
   try {
     const { postgres: roles } = config;
-    const moved = await migrateStore({ from, to, roles, now: terminal.now(), progress: display.update });
+    const moved = await migrateStore({
+      ...{ from, to, roles, now: terminal.now(), progress: display.update },
+      damagedLines: options.skipDamagedLines === true ? "skip" : "refuse",
+    });
     display.end();
     printMoved(cli, from, to, moved);
   } finally {
@@ -93,12 +98,13 @@ function showProgress({ terminal, options }: Invocation): {
   };
 }
 
-function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved: MoveResult): void {
+function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved: MigrateResult): void {
   const { sessions, entries, blobs, rows, isResumed } = moved;
+  const skipped = [...moved.skipped].map(([key, lines]) => ({ key, lines }));
   const next = nextCommand(cli, to);
   const payload: StoreMigratePayload = {
     ...{ from: shownAddress(from), to: shownAddress(to), sessions, entries, blobs, rows },
-    ...{ resumed: isResumed, next },
+    ...{ skipped, resumed: isResumed, next },
   };
   const { runs = 0, gateway_tokens: tokens = 0, outbox = 0 } = rows;
   printAnswer(cli, payload, [
@@ -110,6 +116,9 @@ function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved
     ["runs", String(runs)],
     ["tokens", String(tokens)],
     ["messages", `${outbox} to channels`],
+    ...skipped.map(
+      ({ key, lines }) => ["left out", `${pluralize(lines, "damaged line")} of ${key}`] as const,
+    ),
     ["unchanged", unchangedText(from)],
     ["start it", next],
   ]);

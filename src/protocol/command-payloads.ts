@@ -68,6 +68,8 @@ export const StoreMigrateSchema = s.closed({
   blobs: s.integer(),
   /** The number of rows by table: runs, tokens, messages to channels, and more. */
   rows: s.record(s.integer()),
+  /** Sessions without their damaged lines, and the number of these lines. */
+  skipped: s.array(s.closed({ key: s.string(), lines: s.integer() })),
   /** Whether the command continued an earlier attempt. */
   resumed: s.boolean(),
   /** The command that starts a gateway on the new store. */

@@ -22,6 +22,7 @@ import type { Disk } from "./disk.ts";
 import { parseJson, readOwn } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
 import { agentsIn, blobsFolder, homeOf, namesIn, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
+import type { DamagedLines } from "./log-lines.ts";
 import { damagedLog, readLogHeader, readLogLines } from "./log-lines.ts";
 import { missingLog } from "./session-files.ts";
 import type { SessionRow } from "./work-db.ts";
@@ -35,6 +36,9 @@ export type Query = (text: string, ...values: SqlValue[]) => SqlRow[];
 /** Reads a session folder without opening it as a store, which would finish changes and update its index. */
 export abstract class FolderReader implements StoreReader {
   readonly name: string;
+  /** The number of damaged lines that were left out, by session key. */
+  readonly skipped = new Map<string, number>();
+  protected readonly damagedLines: DamagedLines = "refuse";
   protected readonly root: string;
   protected readonly disk: Disk;
   protected readonly query: Query;
@@ -87,7 +91,8 @@ export abstract class FolderReader implements StoreReader {
   }
 
   async *lines(session: StoredSession): AsyncGenerator<readonly string[]> {
-    yield* readLogLines(this.disk, this.#log(session));
+    const skipped = yield* readLogLines(this.disk, this.#log(session), this.damagedLines);
+    if (skipped > 0) this.skipped.set(session.key, skipped);
   }
 
   async states({ uid }: StoredSession): Promise<readonly StoredState[]> {

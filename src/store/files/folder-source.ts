@@ -5,6 +5,7 @@ import type { Disk } from "./disk.ts";
 import type { Query } from "./folder-reader.ts";
 import { FolderReader } from "./folder-reader.ts";
 import { workDbName } from "./layout.ts";
+import type { DamagedLines } from "./log-lines.ts";
 
 /** Opens a `work.db` that this process must not change. */
 export function openReadOnly(path: string): { readonly query: Query; close(): void } {
@@ -24,12 +25,14 @@ export interface FolderSourceOptions {
   readonly disk: Disk;
   /** The schemas in `work.db` other than that of sessions, with their versions. */
   readonly schemas: readonly { readonly fact: string; readonly version: number }[];
+  readonly damagedLines: DamagedLines;
   /** Throws if a process uses the folder. */
   refuseInUse(): void;
 }
 
 /** A session folder that is read and never changed. */
 export class FolderSource extends FolderReader {
+  protected override readonly damagedLines: DamagedLines;
   readonly #options: FolderSourceOptions;
   readonly #close: () => void;
 
@@ -53,6 +56,7 @@ export class FolderSource extends FolderReader {
 
   private constructor(options: FolderSourceOptions, query: Query, close: () => void) {
     super(options.root, options.disk, query);
+    this.damagedLines = options.damagedLines;
     this.#options = options;
     this.#close = close;
   }

@@ -1,5 +1,5 @@
-import type { SessionHeader } from "../../core/entries.ts";
-import { isCorrupt } from "../../core/entries.ts";
+import type { CorruptLine, Entry, SessionHeader } from "../../core/entries.ts";
+import { encodeEntry, isCorrupt, withParentId } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
@@ -51,31 +51,89 @@ export function readLogHeader(disk: Disk, path: string): SessionHeader | null {
   }
 }
 
+/** What to do about lines that cannot be read. */
+export type DamagedLines = "refuse" | "skip";
+
 /**
- * Yields the lines of a log's entries, without the header. A repeated entry is skipped, as in the tree. So is an
- * incomplete last line, because it was never acknowledged. Throws `unreadable_file` for any other damaged line.
+ * Yields the lines of a log's entries, without the header. A repeated entry is left out, as in the tree. So is an
+ * incomplete last line, because it was never acknowledged. Other damaged lines throw `unreadable_file`, or are skipped.
+ * Returns the number of skipped lines.
  */
-export function* readLogLines(disk: Disk, path: string): Generator<readonly string[]> {
+export function* readLogLines(
+  disk: Disk,
+  path: string,
+  damaged: DamagedLines,
+): Generator<readonly string[], number> {
   const file = disk.openToRead(path);
-  if (file === null) return;
-  const seen = new Set<string>();
+  if (file === null) return 0;
+  const selector = new LineSelector();
   let line = 0;
   try {
     for (const piece of piecesOf(file)) {
       const session = parseSession(piece.bytes);
-      checkPiece(path, piece, session, line);
-      const lines: string[] = [];
-      for (const [index, entry] of session.lines.entries()) {
-        const place = session.places[index];
-        if (isCorrupt(entry) || place === undefined || seen.has(entry.id)) continue;
-        seen.add(entry.id);
-        lines.push(piece.bytes.toString("utf8", place.offset, place.offset + place.length));
-      }
-      yield lines;
+      checkPiece(path, piece, session, line, damaged);
+      yield [...selectLines(selector, piece, session)];
       line += countLines(piece.bytes);
     }
+    return selector.skipped;
   } finally {
     file.close();
+  }
+}
+
+function* selectLines(
+  selector: LineSelector,
+  { bytes, isLast }: LogPiece,
+  { lines, places, diagnostics }: ParsedSession,
+): Generator<string> {
+  // A parser that has not seen the header takes damaged lines at the beginning for those of another program.
+  for (const { code } of diagnostics) if (code === "foreign_line") selector.skip();
+  for (const [index, entry] of lines.entries()) {
+    const { offset = 0, length = 0 } = places[index] ?? {};
+    if (isCorrupt(entry)) {
+      if (!isTornEnd(entry, isLast)) selector.skip();
+      continue;
+    }
+    const line = selector.select(entry, bytes.toString("utf8", offset, offset + length));
+    if (line !== null) yield line;
+  }
+}
+
+function isTornEnd({ reason }: CorruptLine, isLast: boolean): boolean {
+  return isLast && reason === "torn";
+}
+
+/** Chooses the lines to copy. Entries whose parent was on a damaged line are attached as in the tree of the log. */
+class LineSelector {
+  skipped = 0;
+  readonly #seen = new Set<string>();
+  /** The entry before the damaged line, by the ID that was on that line. */
+  readonly #bridges = new Map<string, string>();
+  #previousId: string | null = null;
+  #isAfterDamage = false;
+
+  skip(): void {
+    this.#isAfterDamage = true;
+    this.skipped += 1;
+  }
+
+  /** Returns `null` for a repeated entry. */
+  select(entry: Entry, line: string): string | null {
+    const isRepeated = this.#seen.has(entry.id);
+    const parentId = isRepeated ? null : this.#bridge(entry.parentId);
+    this.#previousId = entry.id;
+    if (isRepeated) return null;
+    this.#seen.add(entry.id);
+    this.#isAfterDamage = false;
+    return parentId === null ? line : encodeEntry(withParentId(entry, parentId));
+  }
+
+  #bridge(parentId: string | null): string | null {
+    if (parentId === null || this.#seen.has(parentId)) return null;
+    const known = this.#bridges.get(parentId);
+    if (known !== undefined) return known;
+    if (this.#isAfterDamage && this.#previousId !== null) this.#bridges.set(parentId, this.#previousId);
+    return this.#bridges.get(parentId) ?? null;
   }
 }
 
@@ -88,23 +146,27 @@ function countLines(bytes: Buffer): number {
 function checkPiece(
   path: string,
   { isFirst, isLast }: LogPiece,
-  session: ParsedSession,
+  { header, lines, diagnostics }: ParsedSession,
   before: number,
+  mode: DamagedLines,
 ): void {
-  if (isFirst !== (session.header !== null))
+  if (isFirst !== (header !== null))
     throw damagedLog(path, isFirst ? "it has no header" : `it has a second header after line ${before}`);
-  const damaged = session.lines.filter(isCorrupt).filter(({ reason }) => reason !== "torn" || !isLast);
-  const foreign = session.diagnostics.filter(
-    ({ code }) => code === "foreign_line" || code === "extra_header",
-  );
-  const [first] = [...damaged, ...foreign].map(({ line = 1 }) => before + line);
-  if (first !== undefined) throw damagedLog(path, `line ${first} is damaged`);
-  if (session.diagnostics.some(({ code }) => code === "migrated" || code === "late_header"))
+  if (diagnostics.some(({ code }) => ["migrated", "late_header", "extra_header"].includes(code)))
     throw damagedLog(path, "another program wrote it");
+  if (mode === "skip") return;
+  const damaged = lines.filter(isCorrupt).filter((line) => !isTornEnd(line, isLast));
+  const foreign = diagnostics.filter(({ code }) => code === "foreign_line");
+  const [first] = [...foreign, ...damaged].map(({ line = 1 }) => before + line);
+  if (first === undefined) return;
+  const advice =
+    "Run `skein doctor` for details. Restore the log from a backup, or run the same command again with --skip-damaged-lines";
+  throw damagedLog(path, `line ${first} is damaged`, advice);
 }
 
-export function damagedLog(file: string, problem: string): SkeinError {
-  const advice =
-    "Run `skein doctor` for details. Restore the log from a backup or remove the session, then run the same command again";
+const restoreAdvice =
+  "Run `skein doctor` for details. Restore the file from a backup or remove the session, then run the same command again";
+
+export function damagedLog(file: string, problem: string, advice = restoreAdvice): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice });
 }
