@@ -99,7 +99,14 @@ function refuseRunning(root: string): void {
 
 async function openSourceDatabase(options: PostgresOptions): Promise<StoreReader> {
   const { DatabaseReader } = await import("../store/postgres/database-reader.ts");
-  return DatabaseReader.claim(await connect(options), DatabaseReader);
+  const reader = await DatabaseReader.claim(await connect(options), DatabaseReader);
+  try {
+    await reader.checkComplete();
+    return reader;
+  } catch (error) {
+    await reader.close();
+    throw error;
+  }
 }
 
 /** Creates the tables in a database that has none. Tables of another version might be in use. */

@@ -8,6 +8,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Params, Result } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
@@ -82,16 +83,28 @@ async function refused(from: string, to: string): Promise<string> {
   return err;
 }
 
-/** Runs a migration in a process that kills itself when it prints a text. */
-async function killedAt(printed: RegExp, from: string, to: string): Promise<void> {
+/** Starts a migration in a process that does something as soon as it prints a text. */
+function startUntil(
+  printed: RegExp,
+  act: string,
+  from: string,
+  to: string,
+  node: readonly string[] = [],
+): Started {
   const hook = `const { write } = process.stderr;
     process.stderr.write = (text) => {
-      if (${printed}.test(text)) process.kill(process.pid, "SIGKILL");
-      return write.call(process.stderr, text);
+      const isWritten = write.call(process.stderr, text);
+      if (${printed}.test(text)) { ${act} }
+      return isWritten;
     };`;
-  const node = ["--import", `data:text/javascript,${encodeURIComponent(hook)}`];
+  const hooks = [...node, "--import", `data:text/javascript,${encodeURIComponent(hook)}`];
   const args = ["store", "migrate", "--from", from, "--to", to];
-  const command = new Started([...node, skeinProgram, ...args], { HOME: folder.path }, { cwd: folder.path });
+  const env = { HOME: folder.path, FULL_DISK_FLAG: join(folder.path, "full") };
+  return new Started([...hooks, skeinProgram, ...args], env, { cwd: folder.path });
+}
+
+async function killedAt(printed: RegExp, from: string, to: string): Promise<void> {
+  const command = startUntil(printed, 'process.kill(process.pid, "SIGKILL");', from, to);
   expect(await command.end()).toBe("SIGKILL");
 }
 
@@ -192,6 +205,27 @@ describe("skein store migrate", () => {
     expect(filesIn(back).get(path)).toBe(bytes);
   });
 
+  test("damaged lines are left out on request, and the entries after them stay on their branch", async () => {
+    const store = await createStore({ dir: root });
+    const { sessionId } = await store.sessions.create({}, { key: "agent:main:main", cwd: "/tmp" });
+    for (const content of ["One", "Two", "Three", "Four"])
+      await store.sessions.append({}, sessionId, [
+        { draft: { type: "message", message: { role: "user", content } } },
+      ]);
+    await store.close();
+    const log = join(root, [...filesIn(root).keys()][0] ?? "");
+    writeFileSync(log, readFileSync(log, "utf8").replace(/^.*Two.*$/m, '{"type":"mess'));
+    const { exit, out } = await migrate(`files:${root}`, url, "--skip-damaged-lines");
+    expect({ exit, out }).toMatchObject({
+      exit: 0,
+      out: expect.stringContaining("1 damaged line of agent:main:main"),
+    });
+    const backend = await openPostgres({ url });
+    const context = await backend.openStore().sessions.context({}, sessionId);
+    await backend.close();
+    expect(JSON.stringify(context?.messages)).toMatch(/One.*Three.*Four/);
+  });
+
   test("[MCH7] continues after it was killed, in both directions, with the same result", async () => {
     await fillFolder(root, 30);
     const [files, rows] = [filesIn(root), rowsIn(root)];
@@ -212,6 +246,13 @@ describe("skein store migrate", () => {
   test("[MCH7] copies again what has changed since it was killed", async () => {
     await fillFolder(root, 10);
     await killedAt(/Copying runs/, `files:${root}`, url);
+    await server.administer(
+      database.name,
+      "UPDATE skein.entries SET line = replace(line, 'Message 5', 'Message 6')",
+      "UPDATE skein.state_values SET version = version + 1",
+      "DELETE FROM skein.entries WHERE line LIKE '%Message 7%'",
+      "UPDATE skein.runs SET lost = 1",
+    );
     const store = await createStore({ dir: root });
     const [scope, id] = [{ userId: "ann" }, { label: "kyoto" }];
     const [trip] = (await store.sessions.list(scope, id)).sessions;
@@ -228,6 +269,9 @@ describe("skein store migrate", () => {
     expect(rowsIn(back)).toEqual(rows);
   });
 });
+
+/** Node options for a process in which nothing can be written while the file `full` exists. */
+const fullDisk = ["--import", fileURLToPath(new URL("../support/full-disk.ts", import.meta.url))];
 
 /** Sends a message and returns the number of the event that reports the end of its run. */
 async function eventNumberOf(gateway: GatewayProcess, idempotencyKey: string): Promise<number> {
@@ -333,6 +377,33 @@ describe("skein store migrate refuses", () => {
     expect(await refused(`files:${root}`, url)).toContain("it is missing");
     writeFileSync(log, bytes);
     expect(await migrated(`files:${root}`, url)).toMatchObject({ sessions: 1, entries: 1, resumed: true });
+  });
+
+  test("a full disk, and continues once there is space", async () => {
+    await fillFolder(root, 10);
+    const [files, rows] = [filesIn(root), rowsIn(root)];
+    await migrated(`files:${root}`, url);
+    const fill = `process.getBuiltinModule("node:fs").writeFileSync(${JSON.stringify(join(folder.path, "full"))}, "");`;
+    for (const point of [/Copying sessions: [2-9] /, /Copying blobs/, /Copying runs/]) {
+      const command = startUntil(point, fill, url, `files:${back}`, fullDisk);
+      expect(await command.end()).toBe(1);
+      expect(command.err).toMatch(/could not be written|is full/);
+      rmSync(join(folder.path, "full"));
+    }
+    expect(await migrated(url, `files:${back}`)).toMatchObject({ resumed: true });
+    expect([filesIn(back), rowsIn(back)]).toEqual([files, rows]);
+  });
+
+  test("a store that another migration is using", async () => {
+    await fillFolder(root);
+    const wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+    const first = startUntil(/Copying sessions/, wait, `files:${root}`, url);
+    await first.until(/Copying sessions/);
+    expect(await refused(`files:${root}`, url)).toContain("Another migration is using postgres://");
+    expect(await refused(url, `files:${back}`)).toContain("Another migration is using postgres://");
+    first.child.kill("SIGKILL");
+    await first.end();
+    expect(await refused(url, `files:${back}`)).toContain("has not finished");
   });
 
   test("a database of a newer version, and one that accepts only reads", async () => {

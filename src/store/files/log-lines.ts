@@ -152,18 +152,24 @@ function checkPiece(
 ): void {
   if (isFirst !== (header !== null))
     throw damagedLog(path, isFirst ? "it has no header" : `it has a second header after line ${before}`);
+  const first = mode === "skip" ? undefined : findDamage({ lines, diagnostics }, isLast);
+  if (first !== undefined) throw damagedLog(path, `line ${before + first} is damaged`, skipAdvice);
   if (diagnostics.some(({ code }) => ["migrated", "late_header", "extra_header"].includes(code)))
     throw damagedLog(path, "another program wrote it");
-  if (mode === "skip") return;
-  const damaged = lines.filter(isCorrupt).filter((line) => !isTornEnd(line, isLast));
-  const foreign = diagnostics.filter(({ code }) => code === "foreign_line");
-  const [first] = [...foreign, ...damaged].map(({ line = 1 }) => before + line);
-  if (first === undefined) return;
-  const advice =
-    "Run `skein doctor` for details. Restore the log from a backup, or run the same command again with --skip-damaged-lines";
-  throw damagedLog(path, `line ${first} is damaged`, advice);
 }
 
+/** Returns the number of the first damaged line. */
+function findDamage(
+  { lines, diagnostics }: Pick<ParsedSession, "lines" | "diagnostics">,
+  isLast: boolean,
+): number | undefined {
+  const foreign = diagnostics.filter(({ code }) => code === "foreign_line");
+  const damaged = lines.filter(isCorrupt).filter((line) => !isTornEnd(line, isLast));
+  return [...foreign, ...damaged].map(({ line = 1 }) => line)[0];
+}
+
+const skipAdvice =
+  "Run `skein doctor` for details. Restore the log from a backup, or run the same command again with --skip-damaged-lines";
 const restoreAdvice =
   "Run `skein doctor` for details. Restore the file from a backup or remove the session, then run the same command again";
 

@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { LedgerTable } from "./contract.ts";
 
 const userOfRun = (column: string) => `SELECT user FROM runs WHERE runs.run_id = ${column}`;
@@ -41,6 +42,14 @@ export function isSharedFact(name: string): boolean {
 
 /** The fact that marks a store whose migration has not finished. Its value identifies the source. */
 export const unfinishedFact = "migration.from";
+
+/** A store that `skein store migrate` has not filled completely must not be used. */
+export function unfinishedError(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "The migration to this database has not finished",
+    advice: "Run the same `skein store migrate` command again, which continues it",
+  });
+}
 
 /** Text of a query for one page of a table. `?` stands for each column of the key, then for the limit. */
 export function pageQuery(

@@ -10,7 +10,14 @@ import type {
   StoredState,
   StoreReader,
 } from "../migrate/contract.ts";
-import { isSharedFact, lastRowQuery, openRunsQuery, pageQuery } from "../migrate/ledger-tables.ts";
+import {
+  isSharedFact,
+  lastRowQuery,
+  openRunsQuery,
+  pageQuery,
+  unfinishedError,
+  unfinishedFact,
+} from "../migrate/ledger-tables.ts";
 import { changedIn } from "../session-meta.ts";
 import type { PostgresDatabase, Sql } from "./database.ts";
 import { everyUser } from "./database.ts";
@@ -68,6 +75,12 @@ export class DatabaseReader implements StoreReader {
     const text = "SELECT applied_at::text AS at FROM skein.migrations WHERE number = 1";
     const [first] = await this.read<{ at: string }>(text);
     return `${this.database.name} ${first?.at ?? ""}`;
+  }
+
+  /** Throws `unavailable` if the database is the destination of a migration that was interrupted. */
+  async checkComplete(): Promise<void> {
+    const fact = await this.read("SELECT FROM skein.facts WHERE name = $1", [unfinishedFact]);
+    if (fact.length > 0) throw unfinishedError();
   }
 
   /** A process that uses the database writes its time there every two seconds. */

@@ -1,7 +1,7 @@
 import { codeOf, SkeinError } from "../../core/errors.ts";
 import { queryRow } from "../../core/script.ts";
 import type { Backend } from "../contract.ts";
-import { unfinishedFact } from "../migrate/ledger-tables.ts";
+import { unfinishedError, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { migrateDatabase } from "./migrate.ts";
 import { PostgresBackend } from "./store.ts";
 
@@ -62,7 +62,6 @@ export async function updateTables({ url, workerUrl, migratorUrl }: PostgresOpti
   await migrateDatabase({ url: migratorUrl ?? url, ...roles });
 }
 
-/** A database that `skein store migrate` has not filled completely must not be used. */
 async function refuseUnfinished({ engine }: PostgresBackend): Promise<void> {
   const text = "SELECT 1 FROM facts WHERE name = ?";
   const fact = await engine
@@ -71,11 +70,7 @@ async function refuseUnfinished({ engine }: PostgresBackend): Promise<void> {
       // Without the right to read facts, opening the store explains which role is missing.
       if (codeOf((error as Error).cause) !== "42501") throw error;
     });
-  if (fact === undefined) return;
-  throw new SkeinError("unavailable", {
-    problem: "The migration to this database has not finished",
-    advice: "Run the same `skein store migrate` command again, which continues it",
-  });
+  if (fact !== undefined) throw unfinishedError();
 }
 
 function roleIn(url: string): string {
