@@ -35,6 +35,8 @@ const compactionWindow = 2000;
 export interface FamilyOptions {
   /** Receives progress messages, one line at a time. */
   say(line: string): void;
+  /** The address of a database for the sessions. By default, they are in the folder. */
+  readonly store?: string;
   /** The time limit. Unfinished work is left to the next process. */
   readonly limitMs?: number;
 }
@@ -46,7 +48,7 @@ export interface FamilyOptions {
  */
 export async function makeFamily(
   dir: string,
-  { say, limitMs = 60_000 }: FamilyOptions,
+  { say, store, limitMs = 60_000 }: FamilyOptions,
 ): Promise<"made" | "there"> {
   if (holdsSessions(dir)) return "there";
   const config = writeConfig(dir);
@@ -56,7 +58,7 @@ export async function makeFamily(
     dir,
     config,
     cwd: dir,
-    env: { SKEIN_RETRIES__MAX: "0" },
+    env: { SKEIN_RETRIES__MAX: "0", SKEIN_STORE: store },
     quiet: true,
     clock,
   });

@@ -9,11 +9,17 @@ export class Balancer {
   #ports: readonly number[] = [];
   #next = 0;
 
-  static async start(): Promise<Balancer> {
+  /** Listens on the first free port from `port` on. 0 means any free port. */
+  static async start(port = 0): Promise<Balancer> {
     const balancer = new Balancer();
-    balancer.#server.listen(0, "127.0.0.1");
-    await once(balancer.#server, "listening");
-    return balancer;
+    try {
+      balancer.#server.listen(port, "127.0.0.1");
+      await once(balancer.#server, "listening");
+      return balancer;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      return Balancer.start(port + 1);
+    }
   }
 
   private constructor() {
