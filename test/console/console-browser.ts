@@ -154,3 +154,12 @@ export function shownEntries(page: Page): Promise<string[]> {
     .locator("[data-entry-id]")
     .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-entry-id") ?? ""));
 }
+
+/** Presses Tab until an element has the focus. */
+export async function tabTo(page: Page, selector: string, key = "Tab"): Promise<void> {
+  for (let presses = 0; presses < 80; presses += 1) {
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) === true, selector)) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`${selector} was not reached by ${key}.`);
+}

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
-import { sessionRoute, shownEntries } from "./console-browser.ts";
+import { sessionRoute, shownEntries, tabTo } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
 const { browser, startGateway } = await useConsole();
@@ -27,15 +27,6 @@ async function goTo(page: Page, name: string): Promise<void> {
   await palette.getByRole("option", { name, exact: true }).waitFor();
   await page.keyboard.press("Enter");
   await palette.waitFor({ state: "detached" });
-}
-
-/** Presses Tab until an element has the focus. */
-async function tabTo(page: Page, selector: string, key = "Tab"): Promise<void> {
-  for (let presses = 0; presses < 80; presses += 1) {
-    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) === true, selector)) return;
-    await page.keyboard.press(key);
-  }
-  throw new Error(`${selector} was not reached by ${key}.`);
 }
 
 const focusedLabel = (page: Page) =>
@@ -167,6 +158,71 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
       await look();
       await expect.poll(() => focusedLabel(page)).toBe("Message");
     }
+  });
+
+  test("reads the usage, and goes from a day and from an agent to their sessions", async () => {
+    const sessionKey = "agent:support:kitchen";
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "repeat soup",
+      idempotencyKey: "soup",
+    });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const page = await browser.open(gateway, "/");
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await goTo(page, "Usage");
+    const table = page.getByRole("table");
+    await table.getByRole("link").first().waitFor();
+    await tabTo(page, "ol[aria-label='Tokens by day'] a");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^Sessions: \d{4}-/ }).waitFor();
+    await expect.poll(() => focusedLabel(page)).not.toBe("");
+    await tabTo(page, "h2 a");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^Sessions: / }).waitFor({ state: "detached" });
+    await tabTo(page, "select[aria-label=By]", "Shift+Tab");
+    await page.keyboard.press("a");
+    await table.getByRole("link", { name: "support" }).waitFor();
+    expect(page.url()).toContain("by=agent");
+    await tabTo(page, "table a[href*='agent=support']");
+    await page.keyboard.press("Enter");
+    await table.getByRole("link", { name: "kitchen" }).waitFor();
+    await tabTo(page, "table a[href*=kitchen]");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Session kitchen", exact: true }).waitFor();
+  });
+
+  test("goes through the graph of a family: to a session, along an arrow, and to its size", async () => {
+    const sessionKey = "agent:support:terrace";
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "spawn one helper to repeat hello",
+      idempotencyKey: "graph",
+    });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const page = await browser.open(gateway, sessionRoute(sessionKey, "family"));
+    await page.getByRole("tab", { name: "Lanes" }).waitFor();
+    await tabTo(page, "[role=tab]");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    const box = ".react-flow__node a";
+    await expect.poll(() => page.locator(box).count()).toBe(2);
+    await expect.poll(() => page.locator(".react-flow__edge a").count()).toBe(1);
+    await tabTo(page, ".react-flow__edge a");
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-target]").waitFor();
+    await page.goBack();
+    await expect.poll(() => page.locator(box).count()).toBe(2);
+    await tabTo(page, `${box}[href*=subagent]`);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^Session helper/ }).waitFor();
+    await page.goBack();
+    await expect.poll(() => page.locator(box).count()).toBe(2);
+    const scale = () => page.locator(".react-flow__viewport").getAttribute("style");
+    const before = await scale();
+    await tabTo(page, ".react-flow__controls-zoomout");
+    await page.keyboard.press("Enter");
+    await expect.poll(scale).not.toBe(before);
   });
 
   test("works without single-letter keys, which can be switched off", async () => {

@@ -5,7 +5,7 @@ import { openSkein } from "../../src/app.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import { LoopbackServer } from "../support/held-model.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
-import { sessionRoute } from "./console-browser.ts";
+import { sessionRoute, tabTo } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
 const { browser, home, startGateway } = await useConsole();
@@ -376,8 +376,14 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
     await expect.poll(() => second.innerText()).toContain("503");
     const other = await open("/runs?tab=outbox");
     await outbox(other, "the second answer").waitFor();
-    await second.getByRole("checkbox").check();
-    await page.getByRole("button", { name: "Discard 1" }).click();
+    // By keyboard alone. The message that failed permanently is the first row.
+    const box = "main li input[type=checkbox]";
+    await tabTo(page, box);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("x");
+    await page.getByRole("button", { name: "Discard 1" }).waitFor();
+    await tabTo(page, "[data-act=discard]");
+    await page.keyboard.press("Enter");
     await expect.poll(() => stateOf("the second answer")).toBe("dropped");
     // The other browser, which did not discard it, shows the same.
     await outbox(other, "the second answer").waitFor({ state: "detached" });
@@ -386,9 +392,12 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
     deskStatus = 200;
     await page.mouse.move(5, 5);
     await second.waitFor({ state: "detached" });
-    await first.getByRole("checkbox").focus();
+    await page.reload();
+    await first.waitFor();
+    await tabTo(page, box);
     await page.keyboard.press("x");
-    await page.getByRole("button", { name: /^Retry 1/ }).click();
+    await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
+    await page.keyboard.press("r");
     await expect.poll(() => stateOf("the first answer")).toBe("delivered");
     await page.goto(`${gateway.url}/#/runs?tab=outbox&show=delivered`);
     await first.getByText("delivered", { exact: true }).waitFor();

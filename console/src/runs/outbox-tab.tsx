@@ -159,6 +159,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
           <button
             type="button"
             className={buttons.button}
+            data-act="discard"
             disabled={toDiscard.length === 0 || isBusy}
             onClick={() => void discard(toDiscard)}
           >
