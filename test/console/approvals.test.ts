@@ -110,6 +110,41 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     await gateway.call("runs.abort", { runId });
   });
 
+  test("does not move when a message could not be sent", async () => {
+    const before = model.count;
+    const sessionKey = keyOf("unsent");
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "look",
+      idempotencyKey: "unsent",
+    });
+    (await model.request(before)).callTool("session_search", { query: "rooms" });
+    const page = await open("unsent");
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((text) => {
+        const { id, method } = JSON.parse(String(text));
+        const error = { code: "internal", message: "The disk is full." };
+        if (method !== "chat.send") server.send(text);
+        else socket.send(JSON.stringify({ type: "res", id, ok: false, error }));
+      });
+    });
+    await page.reload();
+    const approve = questions(page).getByRole("button", { name: "Approve" });
+    await approve.waitFor();
+    await composer(page).fill("not now");
+    const place = await approve.boundingBox();
+    await page.keyboard.press("Enter");
+    const failure = page.getByRole("alert").filter({ hasText: "The disk is full." });
+    await failure.waitFor();
+    expect(await approve.boundingBox()).toEqual(place);
+    await failure.getByRole("button", { name: "Dismiss" }).click();
+    await failure.waitFor({ state: "detached" });
+    expect(await approve.boundingBox()).toEqual(place);
+    expect(await composer(page).inputValue()).toBe("not now");
+    await gateway.call("runs.abort", { runId });
+  });
+
   test("shows the first of very many arguments and the number of the others, and can be answered", async () => {
     const before = model.count;
     const sessionKey = keyOf("arguments");

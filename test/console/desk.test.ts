@@ -91,6 +91,84 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await shows("note 21", "note 23", "note 25", "note 27", "note 29");
   });
 
+  test("sorts as the gateway does, which filters by state and key, sorts and counts over HTTP", async () => {
+    const keys = ["note-5", "note-15", "note-9"].map((name) => `agent:support:${name}`);
+    for (const [index, sessionKey] of keys.entries()) {
+      const message = `repeat ${"many words ".repeat(1 + ((index + 1) % 3) * 40)}`;
+      const { runId } = await gateway.call("chat.send", {
+        sessionKey,
+        message,
+        idempotencyKey: `sort ${sessionKey}`,
+      });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    }
+    const list = async (sort: "updated" | "created" | "tokens" | "name") => {
+      const { sessions, total } = await gateway.call("sessions.list", {
+        keys: [...keys, "agent:support:missing"],
+        states: ["done"],
+        sort,
+        total: true,
+      });
+      expect(total).toBe(keys.length);
+      return sessions.map(({ label }) => label ?? "");
+    };
+    const page = await open();
+    await page.getByLabel("Agent", { exact: true }).selectOption("support");
+    const shown = async () => (await names(page)).filter((name) => /^note (?:5|9|15)$/.test(name));
+    for (const [sort, expected] of [
+      ["updated", ["note 9", "note 15", "note 5"]],
+      ["created", ["note 15", "note 9", "note 5"]],
+      ["tokens", ["note 15", "note 5", "note 9"]],
+      ["name", ["note 15", "note 5", "note 9"]],
+    ] as const) {
+      await page.getByLabel("Sort", { exact: true }).selectOption(sort);
+      await page.getByLabel("Filter by name, label or key").fill(sort === "name" ? "note" : "");
+      await expect
+        .poll(async () => [sort, await list(sort), await shown()])
+        .toEqual([sort, expected, expected]);
+    }
+  });
+
+  test("never shows a page of the list that is older than an event", async () => {
+    const key = "agent:main:note-4";
+    const page = await open();
+    await table(page).getByText("note 4", { exact: true }).waitFor();
+    const held: (() => void)[] = [];
+    let isHolding = true;
+    let isSubscribed = false;
+    let hasEvent = false;
+    await page.routeWebSocket(/./, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((text) => {
+        const { event, payload } = JSON.parse(String(text));
+        isSubscribed ||= payload?.subscriptionId !== undefined;
+        hasEvent ||= event === "session.updated" && payload.sessionKey === key;
+        // The whole list, in contrast to the rows that are read again after an event.
+        if (isHolding && payload?.total !== undefined) held.push(() => socket.send(text));
+        else socket.send(text);
+      });
+    });
+    // Records every name that the page ever shows for this session.
+    await page.addInitScript(() => {
+      const seen = new Set<string>();
+      Object.assign(globalThis, { seen });
+      new MutationObserver(() => {
+        for (const { textContent } of document.querySelectorAll("a")) seen.add(textContent);
+      }).observe(document, { childList: true, subtree: true, characterData: true });
+    });
+    await page.reload();
+    await expect.poll(() => held.length > 0 && isSubscribed).toBe(true);
+    await gateway.call("sessions.rename", { key, label: "renamed meanwhile" });
+    await expect.poll(() => hasEvent).toBe(true);
+    isHolding = false;
+    for (const release of held.splice(0)) release();
+    await table(page).getByText("renamed meanwhile", { exact: true }).waitFor();
+    await table(page).getByText("note 5", { exact: true }).waitFor();
+    const seen = await page.evaluate(() => [...(globalThis as unknown as { seen: Set<string> }).seen]);
+    expect(seen.filter((name) => /^note 4\b/.test(name))).toEqual([]);
+    await gateway.call("sessions.rename", { key, label: "note 4" });
+  });
+
   test("has its title on one line and its tools inside the header of a phone", async () => {
     const page = await browser.open(gateway, "/sessions", { width: 360, height: 740, hasTouch: true });
     const title = page.getByRole("heading", { name: /^Sessions \d\d$/ });
@@ -197,7 +275,11 @@ describe.skipIf(browser === null)("the desk of the console", () => {
       ["agent:support:note-11", "repeat hello"],
       ["agent:support:main", "spawn one helper to repeat hello"],
     ] as const) {
-      const { runId } = await gateway.call("chat.send", { sessionKey, message, idempotencyKey: sessionKey });
+      const { runId } = await gateway.call("chat.send", {
+        sessionKey,
+        message,
+        idempotencyKey: `sort ${sessionKey}`,
+      });
       await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     }
     const page = await open();

@@ -312,27 +312,50 @@ describe.skipIf(browser === null)("runs in the console", () => {
 });
 
 describe.skipIf(browser === null)("approvals in the console", () => {
-  test("say that there are more than the page shows", async () => {
-    await send("search for rooms");
+  test("say that there are more than the page shows, which come when the first ones are answered", async () => {
+    const { runId } = await send("search for rooms");
     const page = await open("/runs?tab=approvals");
     await page.getByRole("main").getByText("session_search").first().waitFor();
     expect(await page.getByText("newest approvals are shown").count()).toBe(0);
-    // The gateway returns 500 at most.
+    const answered = new Set<string>();
     await page.routeWebSocket(/./, (socket) => {
       const server = socket.connectToServer();
+      const many = Array.from({ length: 501 }, (_, index) => `many ${index}`);
+      socket.onMessage((text) => {
+        const { id, method, params } = JSON.parse(String(text));
+        if (method !== "approvals.resolve") return server.send(text);
+        answered.add(params.approvalId);
+        socket.send(JSON.stringify({ type: "res", id, ok: true, payload: params }));
+      });
       server.onMessage((text) => {
         const { payload, ...message } = JSON.parse(String(text));
         const [first] = payload?.approvals ?? [];
         if (first === undefined || first.answer !== undefined) return socket.send(text);
-        const approvals = Array.from({ length: 500 }, (_, index) => ({
-          ...first,
-          approvalId: `many ${index}`,
-        }));
-        socket.send(JSON.stringify({ ...message, payload: { count: 500, approvals } }));
+        // The gateway returns 500 at most, the newest first.
+        const approvals = many
+          .filter((approvalId) => !answered.has(approvalId))
+          .slice(0, 500)
+          .map((approvalId) => ({ ...first, approvalId, arguments: { query: approvalId } }));
+        socket.send(JSON.stringify({ ...message, payload: { count: approvals.length, approvals } }));
       });
     });
     await page.reload();
-    await page.getByText("Only the 500 newest approvals are shown.").waitFor();
+    const notice = page.getByText("Only the 500 newest approvals are shown.");
+    await notice.waitFor();
+    const question = (text: string) =>
+      page
+        .getByRole("main")
+        .getByRole("article")
+        .filter({ has: page.getByText(text, { exact: true }) });
+    expect(await question("many 500").count()).toBe(0);
+    await question("many 0").locator("[data-act=approve]:not([aria-disabled])").click();
+    await expect.poll(() => [...answered]).toEqual(["many 0"]);
+    // An event, after which the page reads the list again.
+    const { runId: next } = await send("search for more rooms", {}, "agent:main:more");
+    await page.mouse.move(5, 5);
+    await question("many 500").waitFor();
+    expect(await question("many 0").count()).toBe(0);
+    for (const each of [runId, next]) await gateway.call("runs.abort", { runId: each });
   });
 });
 
@@ -460,6 +483,25 @@ describe.skipIf(browser === null)("usage in the console", () => {
     await expect.poll(() => tokens(page)).toBe(1500);
     await bars.last().click();
     await expect.poll(() => tokens(page)).toBe(total.totalTokens);
+  });
+});
+
+describe.skipIf(browser === null)("the days of the usage", () => {
+  // These places never have the same date.
+  test.each(["Pacific/Kiritimati", "Pacific/Pago_Pago"])("are those of %s", async (timeZone) => {
+    const { entries } = await gateway.call("sessions.entries", { key: "agent:main:spent", userId: "ann" });
+    const at = entries.find(({ type }) => type === "message")?.timestamp ?? "";
+    const day = new Intl.DateTimeFormat("en-CA", { timeZone }).format(new Date(at));
+    const page = await browser.open(gateway, "/usage", { timeZone });
+    const bar = page.getByRole("list", { name: "Tokens by day" }).getByRole("link", { name: `${day}: ` });
+    await bar.click();
+    await page.getByRole("heading", { name: `Sessions: ${day}` }).waitFor();
+    await page.getByRole("table").getByRole("link", { name: "main:spent · ann" }).waitFor();
+    await page.getByText(`in your time zone, ${timeZone}.`).waitFor();
+    const other = new Date(new Date(`${day}T00:00Z`).getTime() + 86_400_000).toISOString().slice(0, 10);
+    await page.goto(`${gateway.url}/#/usage?day=${other}`);
+    await page.getByRole("heading", { name: `Sessions: ${other}` }).waitFor();
+    await page.getByText("No usage in this period.").waitFor();
   });
 });
 

@@ -106,13 +106,16 @@ export class Desk {
 
   async #read(): Promise<void> {
     const { all, approvals, more } = this.#wanted;
-    const changed = new Map(this.#changed);
     this.#wanted = { all: false, approvals: false, more: false };
-    this.#changed.clear();
+    let changed: ReadonlyMap<string, SessionPlace> = new Map();
     try {
-      if (all) await this.#readAll();
-      else if (approvals) await this.#readApprovals();
+      const publishAll = all ? await this.#readAll() : null;
+      if (!all && approvals) await this.#readApprovals();
+      // Events that arrived meanwhile are newer than the pages, which are shown only with the changed rows.
+      changed = new Map(this.#changed);
+      this.#changed.clear();
       if (changed.size > 0) await this.#readRows(changed.values());
+      publishAll?.();
       if (more) await this.#readMore();
       if (this.#state.error !== null) this.#set({ error: null });
     } catch (error) {
@@ -127,7 +130,8 @@ export class Desk {
     }
   }
 
-  async #readAll(): Promise<void> {
+  /** Returns a function that shows what was read. */
+  async #readAll(): Promise<() => void> {
     const rows = new Map<string, SessionRow>();
     const wanted = Math.max(pageSize, this.#rows.size);
     const [first, approvals] = await Promise.all([
@@ -142,8 +146,10 @@ export class Desk {
     }
     this.#approvals = approvals;
     this.#rows = rows;
-    this.#setPage(page, first.total);
-    this.#readMissing();
+    return () => {
+      this.#setPage(page, first.total);
+      this.#readMissing();
+    };
   }
 
   async #readMore(): Promise<void> {

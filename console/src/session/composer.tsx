@@ -38,7 +38,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
   const { client } = useGateway();
   const place = useSessionPlace();
   const [draft, changeDraft] = useDraft(initialText);
-  const { text, attachments, sending, error } = draft;
+  const { text, attachments, sending } = draft;
   const setError = (problem: string | null) => changeDraft(() => ({ error: problem }));
   const isOffline = useConnectionState() !== "open";
   const [filesInWork, setFilesInWork] = useState(0);
@@ -165,22 +165,6 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
         void send(isWorking ? "steer" : undefined);
       }}
     >
-      {error !== null && (
-        <p className={styles.error} role="alert">
-          {error}{" "}
-          <button type="button" onClick={() => setError(null)} aria-label="Dismiss">
-            <X size={13} />
-          </button>
-        </p>
-      )}
-      {sending !== null && isOffline && (
-        <p className={styles.unsent} role="status">
-          Not sent yet: the gateway is offline. The message is sent when the gateway is back.{" "}
-          <button type="button" onClick={() => sending.abort()}>
-            Do not send
-          </button>
-        </p>
-      )}
       {attachments.length > 0 && (
         <ul className={styles.attachments} aria-label="Attachments">
           {attachments.map((attachment) => (
@@ -261,6 +245,32 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
         </button>
       </div>
     </form>
+  );
+}
+
+/** What became of the message. Shown above the approvals, because these lines appear on their own and would move them. */
+export function ComposerNotices({ initialText }: Pick<ComposerProps, "initialText">) {
+  const [{ sending, error }, changeDraft] = useDraft(initialText ?? "");
+  const isOffline = useConnectionState() !== "open";
+  return (
+    <>
+      {error !== null && (
+        <p className={styles.error} role="alert">
+          {error}{" "}
+          <button type="button" onClick={() => changeDraft(() => ({ error: null }))} aria-label="Dismiss">
+            <X size={13} />
+          </button>
+        </p>
+      )}
+      {sending !== null && isOffline && (
+        <p className={styles.unsent} role="status">
+          Not sent yet: the gateway is offline. The message is sent when the gateway is back.{" "}
+          <button type="button" onClick={() => sending.abort()}>
+            Do not send
+          </button>
+        </p>
+      )}
+    </>
   );
 }
 

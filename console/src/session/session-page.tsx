@@ -15,7 +15,7 @@ import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
 import { requestTokens, shortCount } from "../ui/time.ts";
-import { Composer, useLanding } from "./composer.tsx";
+import { Composer, ComposerNotices, useLanding } from "./composer.tsx";
 import { FailedRun } from "./failed-run.tsx";
 import { FindBar, useFind } from "./find-bar.tsx";
 import { ForksProvider, noForks, useForks } from "./forks.ts";
@@ -170,6 +170,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                 </button>
               </p>
             )}
+            <ComposerNotices initialText={prefill} />
             {/* Nothing may appear below an approval later, because that would move its buttons. */}
             {state.status !== "loading" && state.status !== "failed" && <SessionApprovals />}
             <Foot
