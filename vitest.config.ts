@@ -20,6 +20,7 @@ const onPostgres = [
   "src/runs/ledger/*.test.ts",
   "test/library/{agent-loop,around-a-run,deliveries,hard-times,hostile-children,seeds}.test.ts",
   "test/library/{sending,sending-between,session-resets,spawning,spawning-ends,waiting-input,yielding}.test.ts",
+  "test/e2e/method-walk-isolation.test.ts",
   "test/public/{access-rules,answer-context,answers,attacked-streams,between-sessions,branch-pages}.test.ts",
   "test/public/{desk,family,gateway-access,gateway-calls,gateway-events,hooks-and-settings,library}.test.ts",
   "test/public/{live-answers,model-history,one-policy,own-loop,rehearsal-window,run-control,search}.test.ts",

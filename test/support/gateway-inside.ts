@@ -4,6 +4,7 @@ import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Clock } from "../../src/index.ts";
+import { storeEnv } from "./empty-store.ts";
 import type { WholeGateway } from "./whole-gateway.ts";
 import { configure, describeGateway } from "./whole-gateway.ts";
 
@@ -20,7 +21,7 @@ export async function openGatewayWith({ config, pieces, clock }: InsideOptions):
   const home = temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");
   configure(home.path, config);
-  const where = { cwd: home.path, root, env: { HOME: home.path } };
+  const where = { cwd: home.path, root, env: { HOME: home.path, ...(await storeEnv(root)) } };
   const all = { ...gatewayPieces, ...pieces };
   const open = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces: all, clock });
   if (!open.isMine) throw new Error("another gateway runs on this folder");

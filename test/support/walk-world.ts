@@ -9,8 +9,9 @@ import { allHandlers } from "../../src/gateway/methods/handlers.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { LedgerRuns } from "../../src/runs/ledger/ledger-runs.ts";
+import { emptyStore } from "./empty-store.ts";
 import { openGatewayWith } from "./gateway-inside.ts";
-import { answered, said } from "./store-calls.ts";
+import { allEntries, answered, said } from "./store-calls.ts";
 import type { WalkPlaces } from "./walk-places.ts";
 import { longTalk, plantMain } from "./walk-places.ts";
 import type { WholeGateway } from "./whole-gateway.ts";
@@ -217,6 +218,7 @@ async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Prom
   const agents = [defineAgent({ id: "main" })];
   const app = await createSkein({
     dir: root,
+    ...(await emptyStore({ dir: root })),
     config: null,
     app: "desk",
     agents,
@@ -256,6 +258,11 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: M
     tokens: (await tokens.list())
       .filter(({ user }) => user === "ann")
       .map(({ lastUsedAt: _, ...token }) => token),
+    entries: await Promise.all(
+      [...listed.sessions, ...archived.sessions].map(({ sessionId }) =>
+        allEntries(store, annScope, sessionId),
+      ),
+    ),
     files: filesIn(join(root, "users", "ann")),
   };
   return JSON.stringify(seen, null, 1);
