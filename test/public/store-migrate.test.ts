@@ -13,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Params, Result } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
 import { openPostgres } from "../../src/entry-postgres.ts";
+import type { Scope, SessionPage, SessionQuery, Store } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
@@ -162,6 +163,28 @@ describe("skein store migrate", () => {
     expect(await eventNumberOf(after, "4")).toBeGreaterThan(number);
   });
 
+  test("[MCH7] both stores return the same lists, figures and contexts", async () => {
+    await fillFolder(root);
+    await migrated(`files:${root}`, url);
+    const [files, backend] = [await createStore({ dir: root }), await openPostgres({ url })];
+    const there = backend.openStore();
+    for (const userId of users) {
+      const scope = userId === null ? {} : { userId };
+      for (const archived of [false, true]) {
+        const query = { archived, limit: 100, sort: "created" } as const;
+        const { sessions } = await listIndexed(files, scope, query);
+        expect((await there.sessions.list(scope, query)).sessions).toEqual(sessions);
+        for (const { sessionId } of sessions)
+          expect(await there.sessions.context(scope, sessionId)).toEqual(
+            await files.sessions.context(scope, sessionId),
+          );
+      }
+      expect(await there.sessions.trashed(scope)).toEqual(await files.sessions.trashed(scope));
+    }
+    await backend.close();
+    await files.close();
+  });
+
   test("[MCH7] moves sessions that were created in PostgreSQL to a folder", async () => {
     const gateway = await startGateway("b", url);
     await gateway.ask("Hello 👋", "1");
@@ -296,6 +319,11 @@ async function listAll(
   return indexing === undefined
     ? sessions.toSorted((a, b) => (a.key < b.key ? -1 : 1))
     : listAll(gateway, params);
+}
+
+async function listIndexed(store: Store, scope: Scope, query: SessionQuery): Promise<SessionPage> {
+  const page = await store.sessions.list(scope, query);
+  return page.behind === 0 ? page : listIndexed(store, scope, query);
 }
 
 /** Returns every session of every user, as its export. */
