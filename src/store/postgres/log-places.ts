@@ -4,6 +4,8 @@ import { placeAfter } from "./entry-places.ts";
 
 interface Placed {
   readonly place: EntryPlace;
+  readonly parentId: string | null;
+  /** `null` for a root, and for an entry that comes before its parent. */
   readonly parent: Placed | null;
 }
 
@@ -29,11 +31,20 @@ export class LogPlaces {
   }
 
   get tipId(): string | null {
-    return this.#idAt(this.tip?.seq);
+    return this.tip === null ? null : (this.#ids[this.tip.seq] ?? null);
   }
 
+  /** The nearest conversation entry, going up from the tip. Parents that came later are known by now. */
   get leafId(): string | null {
-    return this.#idAt(this.tip?.leafSeq);
+    const passed = new Set<string>();
+    for (let id = this.tipId; id !== null && !passed.has(id); ) {
+      const placed = this.#byId.get(id);
+      if (placed === undefined) return null;
+      if (placed.place.leafSeq === placed.place.seq) return id;
+      passed.add(id);
+      id = placed.parentId;
+    }
+    return null;
   }
 
   add(entry: Entry): EntryPlace {
@@ -42,15 +53,11 @@ export class LogPlaces {
     if (parentId !== null && parent === null) this.#awaited.add(parentId);
     if (this.#awaited.has(id)) this.#isOdd = true;
     const place = placeAfter(parent?.place ?? null, entry, this.#ids.length, this.#keptSeq(entry, parent));
-    const placed = { place, parent };
+    const placed = { place, parentId, parent };
     this.#byId.set(id, placed);
     this.#ids.push(id);
     this.#tip = this.#tipAfter(entry, placed);
     return place;
-  }
-
-  #idAt(seq: number | null | undefined): string | null {
-    return seq === null || seq === undefined ? null : (this.#ids[seq] ?? null);
   }
 
   /** Returns the position of the first entry that a compaction keeps, or `null` if it is not on its branch. */
