@@ -108,6 +108,7 @@ function linesOf({ run, input, approvals: asked, notes }: RunPayload): AnswerLin
     ["retry of", run.retryOf],
     ["retried as", run.retriedAs],
     ["app", run.app],
+    ["worker", run.worker === undefined ? undefined : `${run.worker.host}, process ${run.worker.pid}`],
     ["owner lost", run.lost === undefined ? undefined : String(run.lost)],
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
     ["cost", usage.costUsd === undefined ? "unknown" : formatCost(usage.costUsd) || undefined],

@@ -40,7 +40,7 @@ const outcome = {
 
 /** Why a run is not executing, as a sentence and as data for links. */
 const WhySchema = s.closed({
-  kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "owner", "stopping"]),
+  kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "worker", "owner", "stopping"]),
   text: s.string(),
   lane: s.optional(LaneSchema),
   /** The number of runs ahead of it in its session, up to 1,000. */

@@ -340,7 +340,7 @@ export interface RunWaits {
 
 /** Explains why a run is not running now. */
 export interface RunWhy {
-  readonly kind: "lane" | "ahead" | "runs" | "approval" | "retry" | "app" | "owner" | "stopping";
+  readonly kind: "lane" | "ahead" | "runs" | "approval" | "retry" | "app" | "worker" | "owner" | "stopping";
   /** The explanation as one sentence. */
   readonly text: string;
   readonly lane?: Lane;

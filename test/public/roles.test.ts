@@ -61,8 +61,11 @@ describe("a gateway without workers", () => {
     const early = await send(gateway, "Before there is a worker");
     expect((await gateway.call("runs.get", { runId: early })).run).toMatchObject({
       state: "queued",
-      why: { text: "No worker is running. It will start as soon as one does." },
+      why: { kind: "worker", text: "No worker is running. It will start as soon as one does." },
     });
+    const list = gateway.cli("runs", "ls");
+    expect(await list.end()).toBe(0);
+    expect(list.out).toContain("for a worker; none is running");
     await start("worker", "--workers-only");
     (await model.request(0)).finish("Now there is one.");
     expect(await ended(gateway, early)).toMatchObject({ state: "ok", reply: "Now there is one." });
@@ -88,6 +91,9 @@ describe("a gateway without workers", () => {
       expect.objectContaining({ pid: gateway.process.child.pid, executesRuns: false, runs: 0 }),
       expect.objectContaining({ ...workerHere, executesRuns: true, runs: 1 }),
     ]);
+    const shown = gateway.cli("runs", "show", runId);
+    expect(await shown.end()).toBe(0);
+    expect(shown.out).toMatch(new RegExp(`worker +${workerHere.host}, process ${workerHere.pid}\n`));
     const { token } = await gateway.call("tokens.create", { scopes: ["read"] });
     expect(await runOf(token)).toMatchObject({ state: "running" });
     expect(await runOf(token)).not.toHaveProperty("worker");

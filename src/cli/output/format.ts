@@ -84,6 +84,7 @@ export function waitReason(
     return `its process no longer exists; ${nextOwnerText(run.app)} will continue it`;
   switch (state) {
     case "queued":
+      if (run.why?.kind === "worker") return "for a worker; none is running";
       if (run.waitsForApp !== undefined) return `for ${describeApp(run)}`;
       if (keptFor !== undefined) return `held for ${shortRunId(keptFor)}, which is sleeping`;
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;

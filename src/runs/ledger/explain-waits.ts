@@ -105,7 +105,7 @@ function explainQueued(tx: RunTransaction, row: Row, waits: RunWaits, facts: Fac
   if (row.kept_for !== null)
     return { kind: "runs", text: "Another run's turn is reading it.", runIds: [String(row.kept_for)] };
   if (!tx.options.hasWorkers())
-    return { kind: "owner", text: "No worker is running. It will start as soon as one does." };
+    return { kind: "worker", text: "No worker is running. It will start as soon as one does." };
   const process = processFor(tx, row, waits);
   if (process !== null) return { kind: "app", text: `Waiting for a process ${process}.` };
   if (row.loop_owner !== null && !tx.options.isGone(String(row.loop_owner)))
