@@ -41,8 +41,12 @@ const parts: readonly Part[] = [
   },
   {
     name: "gateway",
-    files: ["test/crash/gateway-*.test.ts"],
-    counts: { gatewayKills: "kills of a gateway", gatewayClients: "clients connected to it" },
+    files: ["test/crash/gateway-*.test.ts", "test/public/connections.test.ts"],
+    counts: {
+      gatewayKills: "kills of a gateway",
+      gatewayClients: "clients connected to it",
+      pooledClients: "clients of ten connections to PostgreSQL",
+    },
     minutes: 25,
   },
   {

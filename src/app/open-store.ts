@@ -77,8 +77,8 @@ export async function openBackend({
 }: Pick<Config, "store" | "postgres">): Promise<WorkingBackend | null> {
   if (store.kind !== "postgres") return null;
   const { openPostgres } = await import("../store/postgres/open-postgres.ts");
-  const { workerUrl, migratorUrl, maxConnections } = postgres;
-  const options = { url: store.url, maxConnections, ...present({ workerUrl, migratorUrl }) };
+  const { workerUrl, migratorUrl, directUrl, maxConnections } = postgres;
+  const options = { url: store.url, maxConnections, ...present({ workerUrl, migratorUrl, directUrl }) };
   return requireWorking(await openPostgres(options));
 }
 

@@ -53,7 +53,7 @@ describe("defaults and the location of the file", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
-      postgres: { workerUrl: null, migratorUrl: null, maxConnections: 10 },
+      postgres: { workerUrl: null, migratorUrl: null, directUrl: null, maxConnections: 10 },
       gateway: {
         host: "127.0.0.1",
         port: 18_790,
@@ -62,6 +62,7 @@ describe("defaults and the location of the file", () => {
         trustProxy: [],
         basePath: null,
         console: true,
+        role: "all",
       },
       agents: {
         main: {

@@ -29,8 +29,8 @@ function decoded(text: string): string {
 }
 
 /** Messages of the database can contain the password without the rest of its address. */
-function passwordsIn({ store, postgres: { workerUrl, migratorUrl } }: Config): string[] {
-  const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl];
+function passwordsIn({ store, postgres: { workerUrl, migratorUrl, directUrl } }: Config): string[] {
+  const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl, directUrl];
   return urls.flatMap((url) => {
     const password = url !== null && URL.canParse(url) ? new URL(url).password : "";
     return password === "" ? [] : [password, decoded(password)];

@@ -38,6 +38,7 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
   postgres: {
     workerUrl: "postgres://worker@localhost/skein",
     migratorUrl: "postgres://owner@localhost/skein",
+    directUrl: "postgres://listener@localhost/skein",
     maxConnections: 20,
   },
   gateway: {

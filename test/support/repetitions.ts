@@ -18,6 +18,8 @@ export interface Repetitions {
   readonly gatewayKills: number;
   /** The number of clients connected to the gateway that is killed. */
   readonly gatewayClients: number;
+  /** The number of clients of a gateway whose connections to PostgreSQL are counted. */
+  readonly pooledClients: number;
   /** The number of ACP agent spawns that are killed. */
   readonly acpSpawns: number;
   /** The number of ACP agent spawns under a gateway that is killed. */
@@ -46,6 +48,7 @@ const shortForm: Repetitions = {
   killPoints: 20,
   gatewayKills: 20,
   gatewayClients: 10,
+  pooledClients: 100,
   acpSpawns: 20,
   acpGatewaySpawns: 20,
   soakSeconds: 15,
@@ -67,6 +70,7 @@ const longForm: Repetitions = {
   killPoints: 1000,
   gatewayKills: 100,
   gatewayClients: 100,
+  pooledClients: 500,
   acpSpawns: 1000,
   acpGatewaySpawns: 200,
   soakSeconds: 3000,

@@ -25,6 +25,7 @@ describe("gateway settings", () => {
           trustProxy: [],
           basePath: null,
           console: true,
+          role: "all",
         },
       },
       problems: 0,

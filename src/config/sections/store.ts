@@ -51,14 +51,18 @@ export const lock = group("Locking of session files.", {
   ),
 });
 
-const roleUrl = (about: string): Setting<string | null> => ({
-  ...setting<string | null>(about, orNone(databaseUrl, "the role in `store`"), null),
+const otherUrl = (about: string, none = "the role in `store`"): Setting<string | null> => ({
+  ...setting<string | null>(about, orNone(databaseUrl, none), null),
   secret: true,
 });
 
 export const postgres = group("Connections to PostgreSQL, if `store` is a PostgreSQL database.", {
-  workerUrl: roleUrl("The address for the role that works for all users."),
-  migratorUrl: roleUrl("The address for the role that owns the tables and updates them at the start."),
+  workerUrl: otherUrl("The address for the role that works for all users."),
+  migratorUrl: otherUrl("The address for the role that owns the tables and updates them at the start."),
+  directUrl: otherUrl(
+    "The address of the server itself if the others are PgBouncer in transaction mode, which delivers no notifications between processes. Any role will do.",
+    "the address of the worker's role",
+  ),
   maxConnections: setting(
     "The maximum number of connections per process and role.",
     wholeNumber(2, 1000),

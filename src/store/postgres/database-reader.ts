@@ -21,6 +21,7 @@ import {
 import { changedIn } from "../session-meta.ts";
 import type { PostgresDatabase, Sql } from "./database.ts";
 import { everyUser } from "./database.ts";
+import { isPooled } from "./direct-connection.ts";
 import { driveScript } from "./drive-script.ts";
 import { parseLines } from "./entry-rows.ts";
 import { userKey } from "./lookup-text.ts";
@@ -60,8 +61,13 @@ export class DatabaseReader implements StoreReader {
   async #takeLock(): Promise<void> {
     const client = await this.database.openConnection();
     this.#lock = client;
-    // The types of the package lack this method. A migration keeps its process alive.
-    (client as typeof client & { ref(): void }).ref();
+    // A migration keeps its process alive.
+    client.ref();
+    if (await isPooled(client))
+      throw new SkeinError("invalid_arguments", {
+        problem: `${this.name} is a connection pooler, which cannot keep the lock of a migration`,
+        advice: "Use the address of the PostgreSQL server itself",
+      });
     const text = "SELECT pg_try_advisory_lock(hashtextextended('skein store migrate', 0)) AS locked";
     const { rows } = await client.query<{ locked: boolean }>(text);
     if (rows[0]?.locked === true) return;

@@ -2,9 +2,10 @@ import type pg from "pg";
 import { KeyedMutex, sleep } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Durability } from "../../core/script.ts";
-import { thrownText } from "../../core/text.ts";
 import type { Outcome } from "./database-errors.ts";
 import { databaseError, isConflictWithOthers, isConnectionLost } from "./database-errors.ts";
+import type { DirectConnection } from "./direct-connection.ts";
+import { connectionSettings, loadPg, openDirectConnection } from "./direct-connection.ts";
 import { encodeText, everyUserKey, userKey } from "./lookup-text.ts";
 
 /** A value that can be passed to a statement. */
@@ -34,6 +35,8 @@ export interface TransactOptions {
 export interface DatabaseOptions {
   /** For example `postgres://skein_app:password@db.example.org/skein`. */
   readonly url: string;
+  /** The address for connections that keep state between transactions. Defaults to `url`. */
+  readonly directUrl?: string;
   /** The maximum number of connections of this process. */
   readonly maxConnections?: number;
   /** How long to wait before each retry after a lost connection. */
@@ -48,11 +51,6 @@ export interface DatabaseOptions {
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
 const defaultIdleMs = 60_000;
-const connectMs = 10_000;
-/** Detects a server that stopped answering. */
-const statementMs = 120_000;
-/** Detects a connection that was dropped without a word. */
-const keepAlive = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 const mostConflicts = 10;
 const int8 = 20;
 
@@ -76,7 +74,7 @@ export class PostgresDatabase {
   /** Called after a transaction with locks has been committed. */
   onChange: () => void = () => undefined;
   readonly #pool: pg.Pool;
-  readonly #url: string;
+  readonly #directUrl: string;
   readonly #delays: readonly number[];
   readonly #idleMs: number;
   readonly #closed = new AbortController();
@@ -86,7 +84,7 @@ export class PostgresDatabase {
   private constructor(pool: pg.Pool, options: DatabaseOptions) {
     this.name = databaseName(options.url);
     this.#pool = pool;
-    this.#url = options.url;
+    this.#directUrl = options.directUrl ?? options.url;
     this.#delays = options.retryDelaysMs ?? defaultDelays;
     this.#idleMs = options.idleTransactionMs ?? defaultIdleMs;
   }
@@ -99,10 +97,7 @@ export class PostgresDatabase {
     const pool = new Pool({
       connectionString: options.url,
       max: options.maxConnections ?? defaultConnections,
-      connectionTimeoutMillis: connectMs,
-      query_timeout: statementMs,
-      ...keepAlive,
-      application_name: "skein",
+      ...connectionSettings,
       allowExitOnIdle: true,
       // Begin, user, statement and commit are sent together, without waiting for each reply.
       pipeline: true,
@@ -131,21 +126,12 @@ export class PostgresDatabase {
     return result;
   }
 
-  /** Opens a connection that is not part of the pool. The caller closes it. It does not keep the process alive. */
-  async openConnection(): Promise<pg.Client> {
-    const { Client } = await loadPg();
-    const client = new Client({
-      connectionString: this.#url,
-      connectionTimeoutMillis: connectMs,
-      query_timeout: statementMs,
-      ...keepAlive,
-      application_name: "skein",
-    });
-    client.on("error", () => undefined);
-    await client.connect();
-    // The types of the package lack this method.
-    (client as pg.Client & { unref(): void }).unref();
-    return client;
+  /**
+   * Opens a connection that is not part of the pool and can keep state between transactions. The caller closes it. It does
+   * not keep the process alive.
+   */
+  openConnection(): Promise<DirectConnection> {
+    return openDirectConnection(this.#directUrl);
   }
 
   /** Runs one statement that only reads, in one round trip. */
@@ -283,15 +269,6 @@ function sqlOf(client: pg.PoolClient): Sql {
 
 function closedError(): SkeinError {
   return new SkeinError("unavailable", { problem: "The store is closed", advice: "Open it again" });
-}
-
-async function loadPg(): Promise<Pick<typeof pg, "Client" | "Pool" | "types">> {
-  try {
-    return (await import("pg")).default;
-  } catch (error) {
-    const problem = `The package pg cannot be loaded (${thrownText(error)})`;
-    throw new SkeinError("unavailable", { problem, advice: "Run: npm install pg" }, { cause: error });
-  }
 }
 
 function databaseName(url: string): string {

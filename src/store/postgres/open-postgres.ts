@@ -13,6 +13,11 @@ export interface PostgresOptions {
   readonly workerUrl?: string;
   /** The address with the role that owns the tables. Defaults to `url`. */
   readonly migratorUrl?: string;
+  /**
+   * The address for this process's connection that receives notifications from other processes. Needed if `url` or
+   * `workerUrl` is PgBouncer in transaction mode, which delivers none. Any role will do.
+   */
+  readonly directUrl?: string;
   /** The maximum number of connections of this process for each of `url` and `workerUrl`. Defaults to 10. */
   readonly maxConnections?: number;
 }

@@ -45,14 +45,16 @@ const closeMs = 2000;
 export class PostgresBackend implements WorkingBackend {
   readonly engine: PostgresEngine;
   readonly shared: SharedDatabase;
-  onError: WorkingBackend["onError"] = null;
   readonly #events: PostgresFeed;
   readonly #database: PostgresDatabase;
   readonly #worker: PostgresDatabase;
   readonly #blobs: BlobBytes;
   readonly #wakeUps: WakeUps;
   readonly #time: DatabaseTime;
+  #onError: WorkingBackend["onError"] = null;
   #reported = "";
+  /** An error from before a listener was set. */
+  #unheard: unknown = null;
 
   private constructor(
     database: PostgresDatabase,
@@ -73,6 +75,11 @@ export class PostgresBackend implements WorkingBackend {
     });
     this.#wakeUps = new WakeUps({
       connect: () => worker.openConnection(),
+      answers: () =>
+        worker.read(null, "SELECT").then(
+          () => true,
+          () => false,
+        ),
       name,
       beforeNotify: () => this.#events.flush(),
       beforeWake: () => this.#look(),
@@ -152,6 +159,16 @@ export class PostgresBackend implements WorkingBackend {
     };
   }
 
+  get onError(): WorkingBackend["onError"] {
+    return this.#onError;
+  }
+
+  set onError(listener: WorkingBackend["onError"]) {
+    this.#onError = listener;
+    if (this.#unheard !== null) listener?.(this.#unheard);
+    this.#unheard = null;
+  }
+
   async findProblems(): Promise<readonly string[]> {
     try {
       for (const each of new Set([this.#database, this.#worker])) await checkUsable(each, checkWritable);
@@ -176,7 +193,8 @@ export class PostgresBackend implements WorkingBackend {
   /** While the database is down, each attempt fails in the same way. */
   #report(error: unknown): void {
     const text = thrownText(error);
-    if (text !== this.#reported) this.onError?.(error);
+    if (text !== this.#reported && this.#onError === null) this.#unheard = error;
+    if (text !== this.#reported) this.#onError?.(error);
     this.#reported = text;
   }
 

@@ -1,5 +1,8 @@
 import { setTimeout as after } from "node:timers/promises";
-import type pg from "pg";
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
+import type { DirectConnection } from "./direct-connection.ts";
+import { isPooled } from "./direct-connection.ts";
 
 const channel = "skein_runs";
 /** At most one notification is sent in this time, because each one wakes every process. */
@@ -9,27 +12,30 @@ const lookEveryMs = 1000;
 const longestPauseMs = 5000;
 
 export interface WakeUpOptions {
-  connect(): Promise<pg.Client>;
+  connect(): Promise<DirectConnection>;
+  /** Whether the database answers on other connections. Must not reject. */
+  answers(): Promise<boolean>;
   /** Distinguishes this process from the others. */
   readonly name: string;
   /** Called before the other processes are woken. Must not reject. */
   beforeNotify(): Promise<void>;
   /** Called before the listeners. Must not reject. */
   beforeWake(): Promise<void>;
-  /** Called with the errors of listeners. */
+  /** Called with the errors of listeners, and once if only this connection fails. */
   report(error: unknown): void;
 }
 
 /**
  * Lets the processes on one database notice each other's changes. It uses a connection of its own, because a connection
- * from PgBouncer in transaction mode cannot listen.
+ * through PgBouncer in transaction mode receives no notifications.
  */
 export class WakeUps {
   readonly #options: WakeUpOptions;
   readonly #listeners = new Set<() => void>();
   readonly #closed = new AbortController();
   readonly #looking: NodeJS.Timeout;
-  #client: pg.Client | null = null;
+  #client: DirectConnection | null = null;
+  #hasReported = false;
   #notifying: NodeJS.Timeout | null = null;
   #isNotifying = false;
   #mustNotifyAgain = false;
@@ -86,22 +92,42 @@ export class WakeUps {
   /** Listens until it is closed. Connects again after the connection is lost. */
   async #listen(): Promise<void> {
     const { signal } = this.#closed;
+    // While the database does not answer at all, this connection is not the problem.
+    let isAnswering = false;
     for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
-      const hasListened = await this.#listenOnce().catch(() => false);
-      if (hasListened) pauseMs = 100;
+      try {
+        await this.#listenOnce();
+        pauseMs = 100;
+      } catch (error) {
+        if (isAnswering) this.#warn(`fails (${thrownText(error)})`);
+      }
       if (!signal.aborted) await after(pauseMs, undefined, { ref: false, signal }).catch(() => undefined);
+      if (!signal.aborted) isAnswering = await this.#options.answers();
     }
   }
 
-  /** Resolves when the connection ends. Returns whether it has listened. */
-  async #listenOnce(): Promise<boolean> {
+  #warn(problem: string): void {
+    if (this.#hasReported || this.#closed.signal.aborted) return;
+    this.#hasReported = true;
+    this.#options.report(
+      new SkeinError("unavailable", {
+        problem: `The connection for notifications from other processes ${problem}`,
+        advice:
+          "Their changes are noticed within a second. To notice them at once, set postgres.directUrl to the address of the PostgreSQL server itself",
+      }),
+    );
+  }
+
+  /** Resolves when the connection ends. Throws if it could not listen. */
+  async #listenOnce(): Promise<void> {
     const client = await this.#options.connect();
     const ended = new Promise<void>((resolve) => void client.once("end", resolve));
-    client.on("error", () => undefined);
     client.on("notification", ({ payload }) => {
       if (payload !== this.#options.name) this.#wake();
     });
+    let isThroughPooler: boolean;
     try {
+      isThroughPooler = await isPooled(client);
       await client.query(`LISTEN ${channel}`);
     } catch (error) {
       await client.end().catch(() => undefined);
@@ -109,11 +135,12 @@ export class WakeUps {
     }
     if (this.#closed.signal.aborted) await client.end();
     this.#client = client;
+    if (isThroughPooler) this.#warn("goes through a pooler, which delivers none in transaction mode");
+    this.#hasReported = isThroughPooler;
     // Changes before this moment were not announced to this connection.
     this.#wake();
     await ended;
     this.#client = null;
-    return true;
   }
 
   /** A call during a wake-up causes another one, because the first might have looked too early. */

@@ -1,0 +1,49 @@
+import type pg from "pg";
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
+
+export const connectionSettings = {
+  connectionTimeoutMillis: 10_000,
+  // Detects a server that stopped answering.
+  query_timeout: 120_000,
+  // Detects a connection that was dropped without a word.
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 10_000,
+  application_name: "skein",
+};
+
+/** A connection that is not part of a pool. The types of the package lack these members. */
+export interface DirectConnection extends pg.Client {
+  ref(): void;
+  unref(): void;
+  /** The process that the server named when the connection was opened. */
+  readonly processID: number;
+}
+
+/** The caller closes the connection. It does not keep the process alive. */
+export async function openDirectConnection(url: string): Promise<DirectConnection> {
+  const { Client } = await loadPg();
+  const client = new Client({ connectionString: url, ...connectionSettings }) as DirectConnection;
+  client.on("error", () => undefined);
+  await client.connect();
+  client.unref();
+  return client;
+}
+
+/**
+ * Whether a pooler such as PgBouncer answers instead of the server. In transaction mode, a pooler can run each
+ * transaction on another connection to the server. A pooler invents the process that it names to the client.
+ */
+export async function isPooled(client: DirectConnection): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+  return rows[0]?.pid !== client.processID;
+}
+
+export async function loadPg(): Promise<Pick<typeof pg, "Client" | "Pool" | "types">> {
+  try {
+    return (await import("pg")).default;
+  } catch (error) {
+    const problem = `The package pg cannot be loaded (${thrownText(error)})`;
+    throw new SkeinError("unavailable", { problem, advice: "Run: npm install pg" }, { cause: error });
+  }
+}
