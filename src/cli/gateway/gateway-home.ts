@@ -7,7 +7,8 @@ import { openBackend } from "../../app/open-store.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";
-import type { ScriptEngine } from "../../core/script.ts";
+import type { Script, ScriptEngine } from "../../core/script.ts";
+import { changeRows, queryRow } from "../../core/script.ts";
 import { ensureAdminToken } from "../../gateway/auth/admin-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
@@ -37,6 +38,8 @@ export interface GatewayHome {
    * disappears.
    */
   count(): Promise<void>;
+  /** Whether the hourly work is this gateway's to do now. Gateways that share a database take turns. */
+  takeTurn(): Promise<boolean>;
   /** Returns a link to this address with a one-time code that expires after ten minutes. */
   link(url: string): Promise<string>;
   /** Runs `act` while holding the folder's interprocess lock. */
@@ -102,6 +105,7 @@ async function openHomeOn(
       losses: [],
       recoveries: [],
       count: async () => undefined,
+      takeTurn: () => engine.change("unsynced", "gateway", () => takeHourlyTurn(clock.now())),
       link: (url) => linkTo(url, tokens, tokenId),
       exclusively: (act) => act(),
       close: () => backend.close(),
@@ -110,6 +114,23 @@ async function openHomeOn(
     await backend.close();
     throw error;
   }
+}
+
+const lastTurn = "hourly_work_at";
+/** Shorter than an hour, so that a gateway that looks once an hour does not miss every other turn. */
+const turnMs = 3_500_000;
+
+function* takeHourlyTurn(now: number): Script<boolean> {
+  const last = yield* queryRow("SELECT value FROM facts WHERE name = ?", lastTurn);
+  // A turn in the future was taken by a machine whose clock was wrong.
+  const isRecent = last !== undefined && Math.abs(now - Number(last.value)) < turnMs;
+  if (isRecent) return false;
+  yield* changeRows(
+    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    lastTurn,
+    String(now),
+  );
+  return true;
 }
 
 async function openFolderHome(loaded: LoadedConfig, clock: Clock, processCwd: string): Promise<GatewayHome> {
@@ -139,6 +160,7 @@ async function openFolderHome(loaded: LoadedConfig, clock: Clock, processCwd: st
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
       recoveries: found.filter((each) => !ofDatabases.includes(each)),
       count: workCounter({ root, ledger, tokens }, tokenId, () => folder.upkeep.checkInPlace()),
+      takeTurn: async () => true,
       link: (url) => linkTo(url, tokens, tokenId),
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),

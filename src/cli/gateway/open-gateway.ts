@@ -204,7 +204,15 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   }
   const { log, dispatch } = app;
   const { beat, isAnnounced } = announcement;
-  const upkeep = { tokens: home.tokens, dispatch, beat, isAnnounced, count: home.count, log };
+  const upkeep = {
+    tokens: home.tokens,
+    dispatch,
+    beat,
+    isAnnounced,
+    count: home.count,
+    takeTurn: home.takeTurn,
+    log,
+  };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
   for (const recovery of home.recoveries) {
     const { message, fields } = describeRecovery(recovery);

@@ -1,7 +1,12 @@
+import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
+import { borrowDatabase, migrator, postgresFor } from "../../../test/support/postgres.ts";
 import { TokenBooks } from "../../../test/support/token-books.ts";
+import { loadConfig } from "../../config/load.ts";
 import type { Handlers } from "../../gateway/methods/dispatch.ts";
 import { Dispatch } from "../../gateway/methods/dispatch.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { openGatewayHome } from "./gateway-home.ts";
 import { keepAnnounced, runMaintenance, startUpkeep } from "./upkeep.ts";
 
 const never = new AbortController().signal;
@@ -27,6 +32,7 @@ function parts(report: () => unknown) {
     beat: () => true,
     isAnnounced: () => true,
     count: async () => undefined,
+    takeTurn: async () => true,
   };
 }
 
@@ -55,6 +61,32 @@ describe("gateway upkeep", () => {
     given = { mode: "enforce", decisions: [decision, decision], done: [decision] };
     await runMaintenance(all, never, said);
     expect(all.lines.at(-1)).toBe("info: maintenance changed 1 of 2 sessions");
+  });
+
+  test("gateways that share a database take turns, so that one of them works each hour", async (context) => {
+    await postgresFor(context);
+    const { database, giveBack } = await borrowDatabase();
+    const folder = temporaryFolder();
+    let now = Date.now();
+    const homes = await Promise.all(
+      ["a", "b", "c"].map(async (name) => {
+        const env = { SKEIN_STORE: database.url(migrator) };
+        const loaded = await loadConfig({ cwd: folder.path, root: join(folder.path, name), env });
+        return openGatewayHome(loaded, { now: () => now }, folder.path);
+      }),
+    );
+    const rounds: boolean[][] = [];
+    for (const passed of [0, 1_800_000, 1_800_000]) {
+      now += passed;
+      rounds.push(await Promise.all(homes.map((home) => home.takeTurn())));
+    }
+    const counts = rounds.map((turns) => turns.filter(Boolean).length);
+    expect(counts).toEqual([1, 0, 1]);
+    const all = parts(() => expect.unreachable());
+    expect(await runMaintenance({ ...all, takeTurn: async () => false }, never, "before")).toBe("before");
+    await Promise.all(homes.map((home) => home.close()));
+    await giveBack();
+    folder.remove();
   });
 
   test("a failure is reported and retried", async () => {

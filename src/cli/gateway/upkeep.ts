@@ -16,6 +16,8 @@ interface UpkeepParts {
   isAnnounced(): boolean;
   /** Records how much work is pending, in case `work.db` is lost. */
   count(): Promise<void>;
+  /** Whether the hourly work is this gateway's to do now. */
+  takeTurn(): Promise<boolean>;
   readonly log: ServerOptions["log"];
   /** The delay before the first round. Defaults to one minute. */
   readonly firstMs?: number;
@@ -64,14 +66,15 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
 
 /** Runs one round. Errors are logged, and the next round tries again. Returns the logged text. */
 export async function runMaintenance(
-  { tokens, dispatch, log }: Pick<UpkeepParts, "tokens" | "dispatch" | "log">,
+  { tokens, dispatch, takeTurn, log }: Pick<UpkeepParts, "tokens" | "dispatch" | "takeTurn" | "log">,
   signal: AbortSignal,
   loggedBefore = "",
 ): Promise<string> {
-  await attempt({ log }, "tokens", async () => {
-    await tokens.forgetExpired(tokens.clock.now() - expiredMs);
-  });
   try {
+    if (!(await takeTurn())) return loggedBefore;
+    await attempt({ log }, "tokens", async () => {
+      await tokens.forgetExpired(tokens.clock.now() - expiredMs);
+    });
     const given = await dispatch.invoke(localPrincipal, "maintenance.run", {}, signal);
     const { mode, decisions, done } = given as MaintenanceReportPayload;
     if (decisions.length === 0) return "";
