@@ -23,7 +23,7 @@ const onPostgres = [
   "test/e2e/method-walk-isolation.test.ts",
   "test/public/{access-rules,answer-context,answers,attacked-streams,between-sessions,branch-pages}.test.ts",
   "test/public/{desk,family,gateway-access,gateway-calls,gateway-events,hooks-and-settings,library}.test.ts",
-  "test/public/{live-answers,model-history,one-policy,own-loop,rehearsal-window,run-control,search}.test.ts",
+  "test/public/{live-answers,maintenance,model-history,one-policy,own-loop,rehearsal-window,run-control,search}.test.ts",
   "test/public/{session-lists,session-names,sessions-talk,state-modules,system-override,tool-rules}.test.ts",
   "test/public/{usage,working-directories,xray}.test.ts",
 ];

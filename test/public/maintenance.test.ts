@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { createStore } from "../../src/entry-store.ts";
 import type { ConfigInput } from "../../src/index.ts";
+import { emptyStore } from "../support/empty-store.ts";
 import { call, gate } from "../support/family.ts";
 import { mountOverHttp } from "../support/mounted-gateway.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
@@ -31,7 +32,9 @@ async function gatewayWith(
   const dir = newFolder();
   const today = Date.now();
   let time = 0;
-  const store = await createStore({ dir, clock: { now: () => time } });
+  const clock = { now: () => time };
+  const { backend } = await emptyStore({ dir });
+  const store = backend?.openStore({ clock }) ?? (await createStore({ dir, clock }));
   for (const {
     sessionId,
     key = `agent:main:session:${sessionId}`,
