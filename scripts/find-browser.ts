@@ -44,8 +44,8 @@ function isExecutable(path: string): boolean {
  * Returns the path of an installed browser. If there is none, unpacks the one in `@sparticuz/chromium`. Returns `null`
  * if neither exists.
  */
-export async function provideBrowser(): Promise<string | null> {
-  const installed = findBrowser();
+export async function provideBrowser(env: NodeJS.ProcessEnv = process.env): Promise<string | null> {
+  const installed = findBrowser(env);
   if (installed !== null) return installed;
   if (process.platform !== "linux" || process.arch !== "x64") return null;
   const { default: packed } = await import("@sparticuz/chromium");

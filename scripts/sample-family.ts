@@ -4,6 +4,7 @@ import { holdsSessions } from "../src/app/folder.ts";
 import { openSkein } from "../src/app.ts";
 import { oneLine } from "../src/cli/output/terminal.ts";
 import { configNames } from "../src/config/find-file.ts";
+import type { EntryDraft } from "../src/core/seal.ts";
 import { compactSession } from "../src/entry-store.ts";
 import { rehearsalModel } from "../src/entry-testing.ts";
 import type { SessionHandle, Skein, Turn } from "../src/index.ts";
@@ -132,6 +133,8 @@ async function holdConversations(family: Family): Promise<void> {
   clock.skip();
   await compact(family, main);
   await ask(family, main, "summarize what is ready for spring");
+  // Tells the console that no person wrote the messages up to here.
+  await addEntry(family, main, { type: "custom", customType: "skein.sample" });
   clock.skip();
   await ask(family, weather, "research the weather in the first week of spring");
   await ask(family, weather, "fail with status 429");
@@ -174,15 +177,19 @@ async function asksForApproval(turn: Turn): Promise<boolean> {
 }
 
 async function labelEntry(
-  { skein }: Family,
+  family: Family,
   session: SessionHandle,
   targetId: string,
   label: string,
 ): Promise<void> {
+  if (targetId !== "") await addEntry(family, session, { type: "label", targetId, label });
+}
+
+async function addEntry({ skein }: Family, session: SessionHandle, draft: EntryDraft): Promise<void> {
   const record = await session.record();
-  if (record === null || targetId === "") return;
+  if (record === null) return;
   const { agentId, sessionId } = record;
-  await skein.store.sessions.append({ agentId }, sessionId, [{ draft: { type: "label", targetId, label } }]);
+  await skein.store.sessions.append({ agentId }, sessionId, [{ draft }]);
 }
 
 async function compact({ skein, say, limit }: Family, session: SessionHandle): Promise<void> {

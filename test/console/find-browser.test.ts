@@ -1,8 +1,10 @@
+import { execFile } from "node:child_process";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { disabledFeatures, findBrowser } from "../../scripts/find-browser.ts";
+import { disabledFeatures, findBrowser, missingBrowser, provideBrowser } from "../../scripts/find-browser.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 
 describe("the browser of the tests", () => {
@@ -15,6 +17,48 @@ describe("the browser of the tests", () => {
       const PATH = ["", join(folder.path, "missing"), folder.path].join(delimiter);
       expect(findBrowser({ PATH })).toBe(path);
       expect(findBrowser({ PATH, SKEIN_BROWSER: "/opt/browser" })).toBe("/opt/browser");
+    } finally {
+      folder.remove();
+    }
+  });
+
+  test.runIf(process.platform === "linux" && process.arch === "x64")(
+    "is the one from npm if none is installed",
+    async () => {
+      const path = (await provideBrowser({ PATH: "" })) ?? "";
+      const { default: packed } = await import("@sparticuz/chromium");
+      expect(path).toBe(await packed.executablePath());
+      expect(findBrowser({ PATH: dirname(path) })).toBe(path);
+    },
+  );
+
+  test("is missing in a run that skips its tests and says what to install, and fails where it must exist", async () => {
+    const folder = temporaryFolder("skein-browser-");
+    const root = join(import.meta.dirname, "../..");
+    try {
+      // Without the builds and services that only other tests need.
+      const reporters = ["default", join(root, "test/support/list-skipped.ts")];
+      const include = ["test/console/home.test.ts"];
+      const config = join(folder.path, "vitest.config.mjs");
+      writeFileSync(config, `export default ${JSON.stringify({ test: { include, reporters } })};\n`);
+      const run = async (needsBrowser: string) => {
+        const env = {
+          ...process.env,
+          SKEIN_BROWSER: join(folder.path, "none"),
+          SKEIN_NEEDS_BROWSER: needsBrowser,
+        };
+        const vitest = join(root, "node_modules/vitest/vitest.mjs");
+        const args = [vitest, "run", "--root", root, "--config", config];
+        return promisify(execFile)(process.execPath, args, { env }).then(
+          ({ stdout }) => ({ code: 0, text: stdout }),
+          ({ code, stdout, stderr }) => ({ code, text: stdout + stderr }),
+        );
+      };
+      const [skipping, failing] = await Promise.all([run(""), run("1")]);
+      expect(skipping).toEqual({ code: 0, text: expect.stringMatching(/skipped \(\d+\): /) });
+      expect(failing.code).toBe(1);
+      for (const { text } of [skipping, failing]) expect(text).toContain(missingBrowser);
+      expect(readFileSync(join(root, ".ci/run"), "utf8")).toContain("export SKEIN_NEEDS_BROWSER=1");
     } finally {
       folder.remove();
     }

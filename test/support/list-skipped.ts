@@ -22,6 +22,7 @@ function reasonOf(test: TestCase): string {
   const result = test.result();
   const note = result.state === "skipped" ? result.note : undefined;
   if (note === undefined && test.options.mode !== "skip") return "the setup of their suite failed";
+  if (test.project.config.testNamePattern !== undefined) return "not selected by their name";
   if (test.module.relativeModuleId.startsWith("test/console/")) return missingBrowser;
   if (test.project.name === "postgres") return "they read or write files in a folder";
   return note ?? `not possible on this machine (${process.platform})`;

@@ -10,7 +10,7 @@ import { accessPath, ownerOf, sessionPath, userParam } from "../paths.ts";
 import { lazyPart } from "../ui/lazy-part.tsx";
 import { PageBoundary } from "../ui/page-boundary.tsx";
 import { useShownForks } from "./forks.ts";
-import { rowKind, rowText } from "./rows.ts";
+import { rowKind } from "./rows.ts";
 import styles from "./welcome.module.css";
 
 const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
@@ -19,16 +19,15 @@ const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 
-/** The last message to main in the sample family. Later ones come from the person who looks at it. */
-const lastSampleMessage = "summarize what is ready for spring";
-
-/** Whether a person has written to the session, apart from the messages in the sample. */
+/** Whether a person has written to the session, apart from the messages of a sample, which ends with its own entry. */
 function hasPersonWritten({ entries, pending, hasEarlier }: TranscriptState): boolean {
   if (pending.length > 0) return true;
   const last = entries.findLast(
-    (entry) => entry.type === "message" && entry.message.role === "user" && rowKind(entry) === "user",
+    (entry) =>
+      (entry.type === "custom" && entry.customType === "skein.sample") ||
+      (entry.type === "message" && entry.message.role === "user" && rowKind(entry) === "user"),
   );
-  return last === undefined ? hasEarlier : rowText(last) !== lastSampleMessage;
+  return last === undefined ? hasEarlier : last.type === "message";
 }
 
 interface Welcome {
