@@ -72,6 +72,12 @@ const sessionResults: readonly (readonly [string, object])[] = [
   ["sessions_spawn", { status: "forbidden", code: "depth", error: "Helpers may not spawn helpers" }],
 ];
 
+/** A block of code with this many characters. */
+const codeOf = (length: number) => {
+  const line = `const word = "${"x".repeat(985)}";\n`;
+  return `\`\`\`ts\n${line.repeat(Math.ceil(length / line.length))}\`\`\``;
+};
+
 const greeting = [user("hello"), answer("Hi.")];
 const sessions = {
   composer: greeting,
@@ -112,6 +118,8 @@ const sessions = {
     user("from nowhere", { kind: "inter_session", sourceSessionKey: "agent:main:\ud800" }),
     answer("Still here."),
   ],
+  code: [user("show code"), answer(codeOf(60_000)), answer(codeOf(101_000))],
+  lines: result(Array.from({ length: 1000 }, (_, line) => `line ${line}`).join("\n")),
   longCall: result("It ran.", { script: `first${"y".repeat(900_000)}last` }),
   senders: [
     user("from the person"),
@@ -383,6 +391,77 @@ describe.skipIf(browser === null)("a transcript in the console", () => {
     await more.waitFor();
   });
 
+  test("highlights a closed block of up to 100 KB", async () => {
+    const page = await open("code");
+    const blocks = transcript(page).locator("figure");
+    await expect.poll(() => blocks.count()).toBe(2);
+    const colored = (index: number) => blocks.nth(index).locator("code span").count();
+    // While a part is hidden, the rest has one color.
+    expect([await colored(0), await colored(1)]).toEqual([0, 0]);
+    for (const block of await blocks.all()) {
+      await block.getByRole("button", { name: /hidden\. Show more/ }).click();
+      await block.getByRole("button", { name: /hidden/ }).waitFor({ state: "detached" });
+    }
+    await expect.poll(() => colored(0)).toBeGreaterThan(100);
+    expect(await colored(1)).toBe(0);
+
+    const before = model.count;
+    await composer(page).fill("write some");
+    await page.keyboard.press("Enter");
+    const request = await model.request(before);
+    request.stream("```ts\nconst open = 1;\n");
+    const last = transcript(page).locator("figure", { hasText: "const open" });
+    await last.waitFor();
+    expect(await last.locator("code span").count()).toBe(0);
+    request.finish("```\n");
+    await last.locator("code span", { hasText: "const" }).first().waitFor();
+  });
+
+  test("mounts the first 200 and the last 300 lines of a result", async () => {
+    const page = await open("lines");
+    await rowWith(page, "session_search").or(transcript(page).locator("[data-kind=tool]")).first().waitFor();
+    await transcript(page).locator("[data-kind=tool] summary").last().click();
+    const parts = transcript(page).locator("[data-kind=tool] pre code");
+    await transcript(page)
+      .getByRole("button", { name: /500 lines hidden/ })
+      .waitFor();
+    const [head = "", tail = ""] = (await parts.allInnerTexts()).slice(-2);
+    const lines = (text: string) => text.trim().split("\n");
+    expect([lines(head).length, lines(head).at(-1)]).toEqual([200, "line 199"]);
+    expect([lines(tail).length, lines(tail)[0], lines(tail).at(-1)]).toEqual([300, "line 700", "line 999"]);
+  });
+
+  test("tells roles apart by shape, not only by color", async () => {
+    const shapes = new Map<string, string>();
+    for (const name of ["senders", "lines", "note"]) {
+      const page = await open(name);
+      await transcript(page).locator("[data-kind=agent]").first().waitFor();
+      for (const row of await transcript(page).locator("[data-entry-id]").all()) {
+        const [kind, shape] = await row.evaluate((element) => {
+          const body = element.querySelector("[class*=body]") ?? element;
+          const { paddingLeft, backgroundImage } = getComputedStyle(element);
+          const {
+            borderLeftStyle,
+            borderLeftWidth,
+            backgroundImage: inner,
+            fontFamily,
+          } = getComputedStyle(body);
+          const isHatched = [backgroundImage, inner].some((image) => image.includes("gradient"));
+          const border = `${borderLeftStyle} ${borderLeftWidth}`;
+          return [
+            element.getAttribute("data-kind") ?? "",
+            JSON.stringify([paddingLeft, border, isHatched, fontFamily.includes("mono")]),
+          ] as const;
+        });
+        shapes.set(kind, shape);
+      }
+    }
+    for (const kind of ["user", "agent", "tool", "session", "system"])
+      expect([kind, [...shapes.keys()].includes(kind)]).toEqual([kind, true]);
+    const main = ["user", "agent", "tool", "session", "system"].map((kind) => shapes.get(kind));
+    expect(new Set(main).size).toBe(main.length);
+  });
+
   test("copies a block where the page has no clipboard", async () => {
     const page = await open("long");
     await rowWith(page, "Remark 79").waitFor();
@@ -475,6 +554,20 @@ describe.skipIf(browser === null)("the composer of the console", () => {
     const input = await page.context().newCDPSession(page);
     await input.send("Input.imeSetComposition", { text: "かん", selectionStart: 2, selectionEnd: 2 });
     await page.keyboard.press("Enter");
+    // Some browsers report the key that ends a composition only by this code.
+    await composer(page).evaluate((area) =>
+      area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true })),
+    );
+    // The field keeps its size until the composition ends.
+    const height = async () => (await composer(page).boundingBox())?.height ?? 0;
+    const low = await height();
+    const lines = { text: "か\nん\nじ", selectionStart: 5, selectionEnd: 5 };
+    await input.send("Input.imeSetComposition", lines);
+    await expect.poll(() => composer(page).inputValue()).toContain(lines.text);
+    expect(await height()).toBe(low);
+    await input.send("Input.insertText", { text: lines.text });
+    await expect.poll(height).toBeGreaterThan(low);
+    await composer(page).fill("");
     await input.send("Input.insertText", { text: "漢字" });
     const before = model.count;
     await page.keyboard.press("Enter");

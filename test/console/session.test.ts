@@ -220,6 +220,23 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(await watching.evaluate((counts) => [...counts])).toEqual([1]);
   });
 
+  test("shows a growing answer in a hidden page, which has no animation frames", async () => {
+    const page = await open();
+    await page.addInitScript(() => {
+      Object.defineProperty(document, "hidden", { get: () => true });
+      globalThis.requestAnimationFrame = () => 0;
+    });
+    await page.reload();
+    const { request, runId } = await ask("go on in the background");
+    request.stream("The first half, ");
+    await page.locator("[data-live]").getByText("The first half,").waitFor();
+    request.stream("the second half");
+    await page.locator("[data-live]").getByText("The first half, the second half").waitFor();
+    request.finish(".");
+    await ended(runId);
+    await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
+  });
+
   test("reads an answer again when a piece of it was lost", async () => {
     const page = await open();
     let lost = 0;

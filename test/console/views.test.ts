@@ -330,6 +330,20 @@ describe.skipIf(browser === null)("search and palette in the console", () => {
   });
 });
 
+describe.skipIf(browser === null)("the lines of the tree", () => {
+  test("are dashed for other branches, and solid for the active one", async () => {
+    const page = await open(sessionRoute(main, "tree"));
+    await page.getByRole("tree").getByText("for families").waitFor();
+    const dashes = (lines: string) =>
+      page
+        .getByRole("tree")
+        .locator(lines)
+        .evaluateAll((all) => [...new Set(all.map((line) => getComputedStyle(line).strokeDasharray))]);
+    expect(await dashes("svg line[data-active]")).toEqual(["none"]);
+    expect(await dashes("svg line:not([data-active], [class*=tick])")).toEqual(["3px, 3px"]);
+  });
+});
+
 describe.skipIf(browser === null)("a session's views in the console", () => {
   test("a long model name leaves Find on the screen", async () => {
     const page = await open("/search");
