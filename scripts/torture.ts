@@ -22,7 +22,7 @@ const parts: readonly Part[] = [
   {
     name: "writers",
     files: ["test/crash/*.test.ts"],
-    without: "test/crash/gateway-*.test.ts",
+    without: "test/crash/{gateway-*,machines}.test.ts",
     counts: {
       writerKills: "kills of a writer",
       messagesAtOnce: "messages at once",
@@ -48,6 +48,15 @@ const parts: readonly Part[] = [
       pooledClients: "clients of ten connections to PostgreSQL",
     },
     minutes: 25,
+  },
+  {
+    name: "machines",
+    files: ["test/crash/machines.test.ts"],
+    counts: {
+      machineSessions: "sessions on three machines",
+      machineRounds: "rounds of two kills, a stall and two crashes of the database",
+    },
+    minutes: 10,
   },
   {
     name: "agents",

@@ -9,16 +9,19 @@ import type { Line } from "../support/gateway-clients-count.ts";
 import { expectComplete } from "../support/gateway-clients-count.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { ServerKeeper } from "../support/postgres-broker.ts";
+import type { TestDatabase } from "../support/postgres-server.ts";
 import { DatabaseServer, findServer, migrator } from "../support/postgres-server.ts";
+import { repetitions } from "../support/repetitions.ts";
 
-const clients = 20;
+const { machineSessions: clients, machineRounds: rounds } = repetitions;
 const names = ["a", "b", "c"];
 const basic = "agents: { main: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
 
 const folder = temporaryFolder();
 let keeper: ServerKeeper;
 let balancer: Balancer;
-let url: string;
+let server: DatabaseServer;
+let database: TestDatabase;
 const machines = new Map<string, GatewayProcess>();
 
 beforeAll(async () => {
@@ -27,9 +30,9 @@ beforeAll(async () => {
   keeper = new ServerKeeper();
   const kept = await keeper.server;
   if ("missing" in kept) throw new Error(kept.missing);
-  const server = new DatabaseServer(kept.port);
+  server = new DatabaseServer(kept.port);
   await server.createRoles();
-  url = (await server.createDatabase()).url(migrator);
+  database = await server.createDatabase();
   balancer = await Balancer.start();
 });
 
@@ -44,29 +47,55 @@ async function startMachine(name: string): Promise<void> {
   const home = join(folder.path, name);
   mkdirSync(home, { recursive: true });
   const port = machines.has(name) ? Number(new URL(String(machines.get(name)?.url)).port) : 0;
-  const config = `${basic}store: ${JSON.stringify(url)}\n`;
+  const config = `${basic}store: ${JSON.stringify(database.url(migrator))}\n`;
   machines.set(name, await GatewayProcess.start(home, { config, port }));
   balancer.ports = [...machines.values()].map((each) => Number(new URL(each.url).port));
 }
 
 const machine = (name: string) => machines.get(name) as GatewayProcess;
 
-async function killMachine(name: string): Promise<void> {
-  await machine(name).stop("SIGKILL");
-  await startMachine(name);
+async function queryNumber(text: string): Promise<number> {
+  const [result] = await server.administer(database.name, text);
+  return Number(result?.rows[0]?.value ?? 0);
 }
 
-/** Stalls a machine for much longer than a lease. */
+const databaseTime = () => queryNumber("SELECT extract(epoch FROM clock_timestamp()) AS value");
+
+/** How often runs have lost their owners, in all. */
+const countLosses = () => queryNumber("SELECT sum(lost) AS value FROM skein.runs");
+
+/** Waits until other machines have taken over the runs of a process, and reports how long that took. */
+async function untilTakenOver(pid: number | undefined, fault: string): Promise<void> {
+  const held = `SELECT count(*) AS value FROM skein.runs WHERE state = 'running' AND owner LIKE '%"pid":${pid},%'`;
+  const [since, runs] = [await databaseTime(), await queryNumber(held)];
+  await expect.poll(() => queryNumber(held), { timeout: 120_000, interval: 100 }).toBe(0);
+  const seconds = (await databaseTime()) - since;
+  process.stdout.write(`taken over ${seconds.toFixed(1)} s after a ${fault}: ${runs} runs\n`);
+}
+
+async function killMachine(name: string): Promise<void> {
+  const { pid } = machine(name).process.child;
+  await machine(name).stop("SIGKILL");
+  const restarted = startMachine(name);
+  await untilTakenOver(pid, "kill");
+  await restarted;
+}
+
+/** Stalls a machine for much longer than a lease. Its runs continue elsewhere before it is back. */
 async function stallMachine(name: string): Promise<void> {
   const { child } = machine(name).process;
   child.kill("SIGSTOP");
-  await sleep(20_000);
+  await Promise.all([untilTakenOver(child.pid, "stall"), sleep(20_000)]);
   child.kill("SIGCONT");
 }
 
-async function restartDatabase(): Promise<void> {
+/** No machine takes over the runs of another one only because the database was away. */
+async function restartDatabase(progress: () => Promise<void>): Promise<void> {
+  const before = await countLosses();
   await keeper.crash();
   await keeper.start();
+  await progress();
+  expect((await countLosses()) - before).toBe(0);
 }
 
 /** Reads a session's entries in the order of the log. */
@@ -91,16 +120,18 @@ test("machines that are killed and stalled, and a database that crashes, lose an
     const before = count();
     await vi.waitUntil(() => count() >= before + more, { timeout: 120_000, interval: 20 });
   };
-  for (const fault of [
+  const faults = [
     () => killMachine("b"),
-    restartDatabase,
+    () => restartDatabase(() => progress(2 * clients)),
     () => stallMachine("c"),
     () => killMachine("a"),
-    restartDatabase,
-  ]) {
-    await progress(clients);
-    await fault();
-  }
+    () => restartDatabase(() => progress(2 * clients)),
+  ];
+  for (let round = 0; round < rounds; round++)
+    for (const fault of faults) {
+      await progress(clients);
+      await fault();
+    }
   await progress(2 * clients);
   isEnough = true;
   await talking;

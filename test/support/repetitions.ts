@@ -16,6 +16,10 @@ export interface Repetitions {
   /** The maximum number of durable writes in a turn at which its process is killed. */
   readonly killPoints: number;
   readonly gatewayKills: number;
+  /** The number of sessions on machines that are killed and stalled and whose database crashes. */
+  readonly machineSessions: number;
+  /** How often each of these faults happens. */
+  readonly machineRounds: number;
   /** The number of clients connected to the gateway that is killed. */
   readonly gatewayClients: number;
   /** The number of clients of a gateway whose connections to PostgreSQL are counted. */
@@ -47,6 +51,8 @@ const shortForm: Repetitions = {
   familyKills: 20,
   killPoints: 20,
   gatewayKills: 20,
+  machineSessions: 20,
+  machineRounds: 1,
   gatewayClients: 10,
   pooledClients: 100,
   acpSpawns: 20,
@@ -69,6 +75,8 @@ const longForm: Repetitions = {
   /** More than any turn has. */
   killPoints: 1000,
   gatewayKills: 100,
+  machineSessions: 200,
+  machineRounds: 5,
   gatewayClients: 100,
   pooledClients: 500,
   acpSpawns: 1000,

@@ -51,6 +51,8 @@ export interface DatabaseOptions {
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
 const defaultIdleMs = 60_000;
+/** The same for a transaction with locks. Shorter than a lease, because others wait for these locks to take over runs. */
+const lockedIdleMs = 4000;
 const mostConflicts = 10;
 const int8 = 20;
 
@@ -198,9 +200,10 @@ export class PostgresDatabase {
       set_config('idle_in_transaction_session_timeout', $3, true)`;
     const user = actor === everyUser ? everyUserKey : userKey(actor);
     const runUser = runSettingOf(actor);
+    const idleMs = locks === undefined ? this.#idleMs : Math.min(this.#idleMs, lockedIdleMs);
     return [
       client.query("BEGIN"),
-      client.query(settings, [user, runUser, String(this.#idleMs)]),
+      client.query(settings, [user, runUser, String(idleMs)]),
       ...(durability === "unsynced" ? [client.query("SET LOCAL synchronous_commit = off")] : []),
       ...locksOf(runUser, locks).map((lock) => client.query(lockText, [lock])),
     ];
