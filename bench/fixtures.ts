@@ -1,9 +1,8 @@
 import { linkSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AppendItem, SessionInit, Store } from "../src/store/contract.ts";
-import { openFilesStore } from "../src/store/files/store.ts";
 import { items, piMessage } from "./messages.ts";
-import { bringUp, keyOf } from "./ours.ts";
+import { bringUp, keyOf, openStore } from "./ours.ts";
 import { writeTranscript } from "./peers/claude.ts";
 import type { Figures, Job } from "./side.ts";
 import { longSessionText } from "./side.ts";
@@ -27,9 +26,9 @@ const batch = 1000;
 const keptByCompaction = 200;
 const saidSince = 50;
 
-async function withStore(folder: string, act: (store: Store) => Promise<void>): Promise<Figures> {
+async function withStore(job: Job, act: (store: Store) => Promise<void>): Promise<Figures> {
   const started = performance.now();
-  const store = await openFilesStore({ root: folder, durability: "os" });
+  const store = await openStore({ ...job, durability: "os" });
   await act(store);
   await bringUp(store);
   await store.close();
@@ -37,10 +36,11 @@ async function withStore(folder: string, act: (store: Store) => Promise<void>): 
 }
 
 /** A long session. The IDs of some of its entries are stored in a file next to the store. */
-async function grow({ folder, sessionId = "", count = 0 }: Job, isCompacted: boolean): Promise<Figures> {
+async function grow(job: Job, isCompacted: boolean): Promise<Figures> {
+  const { folder, sessionId = "", count = 0 } = job;
   const textOf = stockOfTexts(longSessionText);
   const ids: string[] = [];
-  return withStore(folder, async (store) => {
+  return withStore(job, async (store) => {
     const { sessions } = store;
     await sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });
     const add = async (from: number, to: number) => {
@@ -64,9 +64,10 @@ async function grow({ folder, sessionId = "", count = 0 }: Job, isCompacted: boo
 }
 
 /** A long session with one huge tool result among its last entries. */
-async function withHugeResult({ folder, sessionId = "", count = 0, payload = 0 }: Job): Promise<Figures> {
+async function withHugeResult(job: Job): Promise<Figures> {
+  const { sessionId = "", count = 0, payload = 0 } = job;
   const textOf = stockOfTexts(longSessionText);
-  return withStore(folder, async ({ sessions }) => {
+  return withStore(job, async ({ sessions }) => {
     await sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });
     for (let at = 0; at < count; at += batch)
       await sessions.append({}, sessionId, items(at, Math.min(batch, count - at), textOf));
@@ -111,12 +112,13 @@ function textsOf(number: number): [string, string] {
  * Many short sessions. Creating one syncs files and its folder, so many are created concurrently. The index is updated
  * regularly, because every list scans the sessions that are not indexed yet.
  */
-async function listed({ folder, count = 0 }: Job): Promise<Figures> {
+async function listed(job: Job): Promise<Figures> {
+  const { count = 0 } = job;
   const atOnce = 64;
   const atATime = 2000;
   const started = performance.now();
   for (let first = 0; first < count; first += atATime) {
-    await withStore(folder, async ({ sessions }) => {
+    await withStore(job, async ({ sessions }) => {
       let next = first;
       const work = async () => {
         for (let number = next++; number < Math.min(count, first + atATime); number = next++) {
@@ -142,10 +144,11 @@ const perSession = 6;
  * Sessions of three agents with a few messages each. The first one is main. Every tenth session descends from it, with
  * five per parent. They are stored in the folder that a complete program uses below its own.
  */
-async function related({ folder, count = 0 }: Job): Promise<Figures> {
+async function related(job: Job): Promise<Figures> {
+  const { folder, count = 0 } = job;
   const keyAt = (number: number) =>
     number === 0 ? "agent:main:main" : `agent:${["main", "helper", "scout"][number % 3]}:session:r${number}`;
-  return withStore(join(folder, "store"), async ({ sessions }) => {
+  return withStore({ ...job, folder: join(folder, "store") }, async ({ sessions }) => {
     for (let number = 0; number < count; number++) {
       const sessionId = `r${number}`;
       const isChild = number > 0 && number % 10 === 0;
@@ -174,10 +177,11 @@ async function writtenForClaude({ folder, count = 0 }: Job): Promise<Figures> {
 }
 
 /** Many sessions with a thousand messages each, in English and Chinese. */
-async function searchable({ folder, count = 0 }: Job): Promise<Figures> {
+async function searchable(job: Job): Promise<Figures> {
+  const { count = 0 } = job;
   const random = seeded(11);
   const textOf = () => mixed(random, 20 + Math.floor(random() * 60));
-  return withStore(folder, async (store) => {
+  return withStore(job, async (store) => {
     for (let from = 0; from < count; from += batch) {
       const sessionId = `search-${from / batch}`;
       await store.sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });

@@ -4,7 +4,7 @@ import type { SessionQuery, Store } from "../src/store/contract.ts";
 import { openFilesStore } from "../src/store/files/store.ts";
 import { items } from "./messages.ts";
 import type { Acts, Figures, Job } from "./side.ts";
-import { bytesIn, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
+import { bytesIn, Latencies, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
 import { seeded, stockOfTexts } from "./texts.ts";
 
 /**
@@ -29,11 +29,14 @@ export const acts: Acts = {
   turn: async (job) => (await import("./turns.ts")).turn(job),
   crowd: async (job) => (await import("./turns.ts")).crowd(job),
   spawn: async (job) => (await import("./spawns.ts")).spawn(job),
+  serve: async (job) => (await import("./postgres-turns.ts")).serve(job),
+  work: async (job) => (await import("./postgres-workers.ts")).work(job),
+  feed: async (job) => (await import("./postgres-feed.ts")).feed(job),
   listTool: async (job) => (await import("./session-lists.ts")).listTool(job),
 };
 
 async function withStore<T>(job: Job, act: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openFilesStore({ root: job.folder, durability: job.durability ?? "full" });
+  const store = await openStore(job);
   try {
     return await act(store);
   } finally {
@@ -41,24 +44,41 @@ async function withStore<T>(job: Job, act: (store: Store) => Promise<T>): Promis
   }
 }
 
-async function append(job: Job): Promise<Figures> {
-  const { count = 1, sessions = 1, warmUp = 500 } = job;
-  const names = Array.from({ length: sessions }, (_, index) => `bench-${index}`);
-  const warm = { ...job, folder: `${job.folder}.warm-up` };
-  if (warmUp > 0) await withStore(warm, (store) => appendTo(store, names, { ...warm, count: warmUp }));
-  removeQuietly(warm.folder);
-  const ms = await withStore(job, (store) => appendTo(store, names, job));
-  return { ms, perSecond: count / (ms / 1000), usPerMessage: (ms * 1000) / count };
+/** Opens the store in the folder or, if there is an address, in its database. */
+export async function openStore({ folder, url, durability = "full" }: Job): Promise<Store> {
+  if (url === undefined) return openFilesStore({ root: folder, durability });
+  const { openPostgres } = await import("../src/store/postgres/open-postgres.ts");
+  const backend = await openPostgres({ url });
+  return { ...backend.openStore(), close: () => backend.close() };
 }
 
-async function appendTo({ sessions }: Store, names: readonly string[], job: Job): Promise<number> {
+async function append(job: Job): Promise<Figures> {
+  const { count = 1, sessions = 1, warmUp = 500 } = job;
+  const named = (name: string) => Array.from({ length: sessions }, (_, index) => `${name}-${index}`);
+  const warm = { ...job, folder: `${job.folder}.warm-up`, count: warmUp };
+  const latencies = new Latencies();
+  if (warmUp > 0) await withStore(warm, (store) => appendTo(store, named("warm-up"), warm, new Latencies()));
+  removeQuietly(warm.folder);
+  const ms = await withStore(job, (store) => appendTo(store, named("bench"), job, latencies));
+  const perCall = { p50Ms: latencies.at(0.5), p99Ms: latencies.at(0.99) };
+  return { ms, perSecond: count / (ms / 1000), usPerMessage: (ms * 1000) / count, ...perCall };
+}
+
+async function appendTo(
+  { sessions }: Store,
+  names: readonly string[],
+  job: Job,
+  latencies: Latencies,
+): Promise<number> {
   const { count = 1, batch = 1 } = job;
   const textOf = stockOfTexts(textLength);
   const share = Math.ceil(count / names.length);
   for (const sessionId of names) await sessions.create(scope, { key: keyOf(sessionId), sessionId, cwd });
   const fill = async (sessionId: string) => {
-    for (let from = 0; from < share; from += batch)
-      await sessions.append(scope, sessionId, items(from, Math.min(batch, share - from), textOf));
+    for (let from = 0; from < share; from += batch) {
+      const some = items(from, Math.min(batch, share - from), textOf);
+      await latencies.time(() => sessions.append(scope, sessionId, some));
+    }
   };
   return timed(() => Promise.all(names.map(fill)));
 }
@@ -134,10 +154,13 @@ async function list(job: Job): Promise<Figures> {
   return withStore(job, async ({ sessions }) => {
     let listed = 0;
     const firstMs = await timed(() => sessions.list(narrowed, queryOf(job.filter)));
-    const ms = await timedOften(50, async () => {
+    const read = async () => {
       listed = (await sessions.list(narrowed, queryOf(job.filter))).sessions.length;
-    });
-    return { ms, firstMs, listed };
+    };
+    const ms = await timedOften(50, read);
+    const latencies = new Latencies();
+    for (let round = 0; round < 200; round++) await latencies.time(read);
+    return { ms, firstMs, p99Ms: latencies.at(0.99), listed };
   });
 }
 

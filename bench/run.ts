@@ -40,8 +40,7 @@ compile();
 const shop = new Workshop({ isQuick: values.quick, withPeers: !values["no-peers"] });
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
-    shop.close();
-    process.exit(1);
+    void shop.close().then(() => process.exit(1));
   });
 }
 try {
@@ -50,7 +49,7 @@ try {
     if (values.save) writeResult(result);
   }
 } finally {
-  shop.close();
+  await shop.close();
 }
 if (values.save) writeReport();
 

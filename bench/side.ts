@@ -23,6 +23,9 @@ export type ActName =
   | "turn"
   | "crowd"
   | "spawn"
+  | "serve"
+  | "work"
+  | "feed"
   | "listTool"
   | "core"
   | "ask"
@@ -39,6 +42,8 @@ export type Figures = Readonly<Record<string, number>>;
 export interface Job {
   /** For `append`, an empty folder. Otherwise, a folder that `append` or a fixture has filled. */
   readonly folder: string;
+  /** The address of a PostgreSQL database, for sides that use one instead of the folder. */
+  readonly url?: string;
   readonly durability?: "full" | "os";
   /** The total number of messages. */
   readonly count?: number;
@@ -50,6 +55,10 @@ export interface Job {
   readonly sessions?: number;
   /** The number of consecutive turns in one session. */
   readonly turns?: number;
+  /** The number of processes that execute runs. */
+  readonly workers?: number;
+  /** How long the model takes to answer. */
+  readonly thinkMs?: number;
   /** The number of concurrent runs. Defaults to the configured limit. */
   readonly lanes?: number;
   readonly sessionId?: string;
@@ -104,6 +113,21 @@ export async function timedOften(times: number, work: (round: number) => unknown
   const all: number[] = [];
   for (let round = 0; round < times; round++) all.push(await timed(() => work(round)));
   return all.toSorted((a, b) => a - b)[Math.floor(times / 2)] ?? 0;
+}
+
+/** How long each of many calls takes. */
+export class Latencies {
+  readonly #all: number[] = [];
+
+  async time(work: () => unknown): Promise<void> {
+    this.#all.push(await timed(work));
+  }
+
+  /** Returns the time within which this part of the calls ended. */
+  at(part: number): number {
+    const sorted = this.#all.toSorted((a, b) => a - b);
+    return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+  }
 }
 
 /** Returns the process's peak memory minus its memory before the work. */

@@ -3,8 +3,8 @@ import { about as claude } from "./peers/claude.ts";
 import { about as cloudflare } from "./peers/cloudflare.ts";
 import { about as grep } from "./peers/grep.ts";
 import { about as jsonl } from "./peers/jsonl.ts";
-import { about as langgraph } from "./peers/langgraph.ts";
-import { about as mastra } from "./peers/mastra.ts";
+import { about as langgraph, aboutPostgres as langgraphPostgres } from "./peers/langgraph.ts";
+import { about as mastra, aboutPostgres as mastraPostgres } from "./peers/mastra.ts";
 import { about as pi } from "./peers/pi.ts";
 import { about as sqlite } from "./peers/sqlite.ts";
 import type { About } from "./side.ts";
@@ -24,6 +24,7 @@ export const sides = {
   full: { ...ours, name: "skein (full)", durability: full, sync: "full" },
   os: { ...ours, name: "skein (os)", durability: os, sync: "os" },
   memory: { ...ours, name: "skein (memory)", durability: "none: it lives as long as its process" },
+  postgres: { ...ours, name: "skein (PostgreSQL)", durability: "committed, synced by the server" },
   bare: { ...ours, name: "bare AI SDK loop", durability: "", module: "bare-loop" },
   gateway: { ...ours, name: "skein gateway", durability: "", module: "gateway/acts" },
   bareRoute: { ...ours, name: "bare Fastify route", durability: "", module: "gateway/acts" },
@@ -42,6 +43,8 @@ export const sides = {
   sqlite: { ...sqlite, module: "peers/sqlite" },
   pi: { ...pi, module: "peers/pi" },
   langgraph: { ...langgraph, module: "peers/langgraph" },
+  langgraphPostgres: { ...langgraphPostgres, module: "peers/langgraph" },
+  mastraPostgres: { ...mastraPostgres, module: "peers/mastra" },
   mastra: { ...mastra, module: "peers/mastra" },
   adk: { ...adk, module: "peers/adk" },
   claude: { ...claude, module: "peers/claude" },

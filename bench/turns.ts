@@ -5,6 +5,7 @@ import { defineAgent } from "../src/agents/tools/define-agent.ts";
 import { defineTool } from "../src/agents/tools/define-tool.ts";
 import { openSkein } from "../src/app.ts";
 import type { Skein } from "../src/sessions/skein.ts";
+import { openPostgres } from "../src/store/postgres/open-postgres.ts";
 import { bareConversation } from "./bare-loop.ts";
 import { model, plainModel, textOf, weatherIn, weatherParameters } from "./scripted.ts";
 import type { Figures, Job } from "./side.ts";
@@ -38,12 +39,16 @@ export async function withSkein<T>(
   act: (skein: Skein) => Promise<T>,
   settings: Readonly<Record<string, unknown>> = {},
 ): Promise<T> {
-  const { folder, durability = "full", lanes, kind } = job;
+  const { folder, url, durability = "full", lanes, kind, workers } = job;
   mkdirSync(folder, { recursive: true });
   const config = join(folder, "skein.json");
   const told = { durability, ...(lanes === undefined ? {} : { lanes: { main: lanes } }), ...settings };
   writeFileSync(config, JSON.stringify(told));
+  const backend = url === undefined ? null : await openPostgres({ url });
   const skein = await openSkein({
+    ...(backend === null ? {} : { backend }),
+    workers: workers !== 0,
+    app: "bench",
     dir: join(folder, "store"),
     memory: kind === "memory",
     config,
@@ -55,6 +60,7 @@ export async function withSkein<T>(
     return await act(skein);
   } finally {
     await skein.close();
+    await backend?.close();
   }
 }
 

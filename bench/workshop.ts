@@ -1,6 +1,8 @@
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ServerKeeper } from "../test/support/postgres-broker.ts";
+import { DatabaseServer, migrator } from "../test/support/postgres-server.ts";
 import { ChildProblem, inChild } from "./in-child.ts";
 import type { Figure, Point } from "./results.ts";
 import { figureOf } from "./results.ts";
@@ -33,6 +35,8 @@ export class Workshop {
   readonly #fixtures = new Map<string, Promise<string>>();
   /** The number of messages last given to a side. */
   readonly #counts = new Map<SideName, number>();
+  readonly #databases = new Map<string, Promise<string>>();
+  #keeper: ServerKeeper | null = null;
   #folders = 0;
 
   constructor(options: { isQuick: boolean; withPeers: boolean }) {
@@ -83,6 +87,33 @@ export class Workshop {
     });
   }
 
+  /** Lets a side fill something, in a process of its own. */
+  fill(name: SideName, act: ActName, job: Job): Promise<Figures> {
+    return inChild({ module: sides[name].module, act, job });
+  }
+
+  /** Returns the address of a new database. All databases are on one server, which is started when it is first needed. */
+  async database(): Promise<string> {
+    this.#keeper ??= new ServerKeeper({ isDurable: true });
+    const kept = await this.#keeper.server;
+    if ("missing" in kept) throw new Error(`PostgreSQL cannot run here: ${kept.missing}`);
+    const server = new DatabaseServer(kept.port);
+    await server.createRoles();
+    return (await server.createDatabase()).url(migrator);
+  }
+
+  /** Returns the address of a database that is filled once. */
+  filledDatabase(name: string, fill: (job: Job) => Promise<unknown>): Promise<string> {
+    const known = this.#databases.get(name);
+    if (known !== undefined) return known;
+    const filling = this.database().then(async (url) => {
+      await this.fixture(name, (folder) => fill({ folder, url }));
+      return url;
+    });
+    this.#databases.set(name, filling);
+    return filling;
+  }
+
   idsOf(store: string, sessionId: string): string[] {
     return JSON.parse(readFileSync(join(store, "..", `ids-${sessionId}.json`), "utf8")) as string[];
   }
@@ -112,7 +143,8 @@ export class Workshop {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#keeper?.stop();
     removeQuietly(this.#root);
   }
 

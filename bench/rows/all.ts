@@ -14,6 +14,15 @@ import { row as openCompacted } from "./open-compacted.ts";
 import { row as openWhole } from "./open-whole.ts";
 import { row as page } from "./page.ts";
 import { row as pipeline } from "./pipeline.ts";
+import {
+  appendRow as postgresAppend,
+  feedRow as postgresFeed,
+  listRow as postgresList,
+  openRow as postgresOpen,
+  searchRow as postgresSearch,
+  turnRow as postgresTurn,
+  workersRow as postgresWorkers,
+} from "./postgres.ts";
 import { row as redaction } from "./redaction.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
@@ -44,6 +53,13 @@ export const rows: readonly Row[] = [
   subscribers,
   gatewayStart,
   console,
+  postgresAppend,
+  postgresList,
+  postgresSearch,
+  postgresOpen,
+  postgresTurn,
+  postgresFeed,
+  postgresWorkers,
   pipeline,
   estimate,
   redaction,

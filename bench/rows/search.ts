@@ -2,7 +2,7 @@ import { chineseWord, englishWord, seeded } from "../texts.ts";
 import type { Row } from "./row.ts";
 
 /** Typical queries: a common word, a rare one, two words, Chinese, and both languages. */
-function queriesFor(amount: number): string[] {
+export function queriesFor(amount: number): string[] {
   const random = seeded(5);
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low));
   const kinds = [

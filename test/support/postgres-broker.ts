@@ -18,9 +18,11 @@ export class ServerKeeper {
   readonly #lines: Interface;
   readonly server: Promise<KeptServer>;
 
-  constructor() {
+  /** A durable server is on the disk and syncs, as in production. Tests need neither. */
+  constructor({ isDurable = false } = {}) {
+    const options = isDurable ? ["--durable"] : [];
     // In its own process group, so that Ctrl-C does not reach it before the tests have ended.
-    this.#child = spawn(process.execPath, [join(import.meta.dirname, "postgres-keeper.ts")], {
+    this.#child = spawn(process.execPath, [join(import.meta.dirname, "postgres-keeper.ts"), ...options], {
       stdio: ["pipe", "pipe", "inherit"],
       detached: true,
     });

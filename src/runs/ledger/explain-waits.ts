@@ -42,7 +42,7 @@ const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kep
     CASE WHEN state <> 'queued' OR EXISTS (SELECT 1 FROM ready WHERE ready.uid = runs.uid AND ready.seq = runs.seq) THEN 0
     ELSE (SELECT count(*) FROM runs AS busy WHERE busy.uid = runs.uid AND busy.state IN ('running', 'waiting'))
       + (SELECT count(*) FROM (SELECT 1 FROM runs AS early WHERE early.uid = runs.uid AND early.state = 'queued'
-           AND early.kept_for IS NULL AND (early.rank, early.seq) < (runs.rank, runs.seq) LIMIT ${mostAhead})) END AS ahead
+           AND early.kept_for IS NULL AND (early.rank, early.seq) < (runs.rank, runs.seq) LIMIT ${mostAhead}) AS first) END AS ahead
   FROM runs WHERE run_id IN (SELECT value FROM json_each(?)) AND ended_at IS NULL`;
 
 interface Facts {
