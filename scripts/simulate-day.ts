@@ -1,5 +1,5 @@
 // npm run simulate: replays a day with a million sessions in a simulation, with the service times that npm run bench has
-// measured. Prints the tables of docs/scale.md; --save writes them there. --whole replays 24 hours instead of two.
+// measured. Prints the tables of docs/scale.md; --save writes them there. --whole replays 24 hours instead of one.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -11,7 +11,7 @@ const { values } = parseArgs({
   options: { save: { type: "boolean", default: false }, whole: { type: "boolean", default: false } },
 });
 if (values.save && values.whole) {
-  console.error("docs/scale.md contains the day of two hours; pass only one of --save and --whole");
+  console.error("docs/scale.md contains the day of one hour; pass only one of --save and --whole");
   process.exit(2);
 }
 

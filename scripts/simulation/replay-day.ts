@@ -1,6 +1,6 @@
 import type { ServiceTimes } from "./assumptions.ts";
 import { day, deployment, looksPerSecond } from "./assumptions.ts";
-import { createRandom, exponential, percentile, Station, Timeline } from "./stations.ts";
+import { createRandom, exponential, percentiles, Station, Timeline } from "./stations.ts";
 
 /** Replays a day: sessions arrive along a daily curve, and their turns pass through every queue of a deployment. */
 
@@ -74,13 +74,14 @@ class Replay {
   run(): DayReport {
     this.#arrive();
     this.#timeline.run(this.#dayMs);
+    const { p50, p99 } = percentiles(this.#startsMs);
     const stations = [this.#lanes, this.#slotLock, this.#processes, this.#database, this.#feed];
     return {
       load: this.#load,
       turns: this.#acceptedPerPeriod.reduce((sum, count) => sum + count, 0),
       peakTurnsPerSecond: Math.max(...this.#acceptedPerPeriod) / (this.#dayMs / hours / 1000),
-      p50StartMs: percentile(this.#startsMs, 0.5),
-      p99StartMs: percentile(this.#startsMs, 0.99),
+      p50StartMs: p50,
+      p99StartMs: p99,
       stations: stations.map(reportStation),
     };
   }
@@ -157,11 +158,12 @@ function rateAt(moment: number): number {
 
 function reportStation(station: Station): StationReport {
   const { name, servers, waitsMs } = station;
+  const { p50, p99 } = percentiles(waitsMs);
   return {
     name,
     servers,
     peakUtilization: station.peakUtilization(),
-    p50WaitMs: percentile(waitsMs, 0.5),
-    p99WaitMs: percentile(waitsMs, 0.99),
+    p50WaitMs: p50,
+    p99WaitMs: p99,
   };
 }

@@ -140,10 +140,11 @@ export class Station {
   }
 }
 
-/** Returns the value that this part of the values does not exceed. */
-export function percentile(values: readonly number[], part: number): number {
-  const sorted = Float64Array.from(values).toSorted();
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+/** Returns the values that half and 99 of 100 values do not exceed. */
+export function percentiles(values: readonly number[]): { readonly p50: number; readonly p99: number } {
+  const sorted = Float64Array.from(values).sort();
+  const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+  return { p50: at(0.5), p99: at(0.99) };
 }
 
 /** Returns evenly distributed numbers from 0 to 1 that depend only on the seed (mulberry32). */
