@@ -74,12 +74,28 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
 export async function openBackend({
   store,
   postgres,
-}: Pick<Config, "store" | "postgres">): Promise<WorkingBackend | null> {
+  blobs: { s3 },
+}: Pick<Config, "store" | "postgres" | "blobs">): Promise<WorkingBackend | null> {
   if (store.kind !== "postgres") return null;
   const { openPostgres } = await import("../store/postgres/open-postgres.ts");
   const { workerUrl, migratorUrl, directUrl, maxConnections } = postgres;
-  const options = { url: store.url, maxConnections, ...present({ workerUrl, migratorUrl, directUrl }) };
+  const options = {
+    url: store.url,
+    maxConnections,
+    ...present({ workerUrl, migratorUrl, directUrl, s3: toS3Options(s3) }),
+  };
   return requireWorking(await openPostgres(options));
+}
+
+/** Throws `invalid_arguments` if a setting is missing. */
+function toS3Options({ bucket, endpoint, accessKeyId, secretAccessKey, ...more }: Config["blobs"]["s3"]) {
+  if (bucket === null) return null;
+  if (endpoint !== null && accessKeyId !== null && secretAccessKey !== null)
+    return { bucket, endpoint, accessKeyId, secretAccessKey, ...more };
+  throw new SkeinError("invalid_arguments", {
+    problem: "blobs.s3 has a bucket, but endpoint, accessKeyId or secretAccessKey is missing",
+    advice: "Set all of them",
+  });
 }
 
 async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<SkeinStore> {

@@ -193,6 +193,11 @@ export const errorCatalogue = {
     text: "The database {database} cannot be used: {problem}.",
     remedy: "{advice}.",
   },
+  blobs_unavailable: {
+    status: 503,
+    text: "The object store {store} cannot be used: {problem}.",
+    remedy: "{advice}.",
+  },
   database_full: {
     status: 507,
     text: "The database {database} is full: {problem}.",
@@ -312,9 +317,9 @@ export function isOutOfDescriptors(error: unknown): boolean {
 /** SQLite's primary result codes for a locked database, a failed read or write, and a full disk. */
 const sqliteFaults = [5, 10, 13];
 
-const databaseFaults = ["database_unavailable", "database_full", "database_read_only"];
+const databaseFaults = ["database_unavailable", "database_full", "database_read_only", "blobs_unavailable"];
 
-/** Whether a database server cannot be used now. A retry might succeed. */
+/** Whether a database server or an object store cannot be used now. A retry might succeed. */
 export function isDatabaseFault(error: unknown): boolean {
   return causesOf(error).some((each) => databaseFaults.includes(codeOf(each)));
 }

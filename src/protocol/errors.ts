@@ -98,6 +98,7 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   unavailable: { code: "unavailable", isRetryable: true },
   store_unknown: { code: "unavailable", isPrivate: true },
   database_unavailable: { code: "unavailable", isRetryable: true, isPrivate: true },
+  blobs_unavailable: { code: "unavailable", isRetryable: true, isPrivate: true },
   database_full: { code: "unavailable", isRetryable: true, isPrivate: true },
   database_read_only: { code: "unavailable", isRetryable: true, isPrivate: true },
   database_too_old: { code: "unavailable", isPrivate: true },

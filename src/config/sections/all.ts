@@ -10,7 +10,7 @@ import { modelsSection } from "./models.ts";
 import { logging, redaction, telemetry } from "./observability.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
-import { durability, lock, postgres, store } from "./store.ts";
+import { blobs, durability, lock, postgres, store } from "./store.ts";
 import { tools } from "./tools.ts";
 
 export const sections = group("Skein configuration.", {
@@ -18,6 +18,7 @@ export const sections = group("Skein configuration.", {
   durability,
   lock,
   postgres,
+  blobs,
   gateway,
   agents,
   defaults,

@@ -1,4 +1,14 @@
-import { choice, orNone, resolvePath, textLike, wholeNumber } from "../settings/kinds.ts";
+import {
+  choice,
+  flag,
+  httpAddress,
+  optional,
+  orNone,
+  resolvePath,
+  text,
+  textLike,
+  wholeNumber,
+} from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, setting } from "../settings/setting.ts";
 
@@ -69,3 +79,31 @@ export const postgres = group("Connections to PostgreSQL, if `store` is a Postgr
     10,
   ),
 });
+
+const keyText = (about: string): Setting<string | null> => ({
+  ...optional(about, text, "none"),
+  secret: true,
+});
+
+export const blobs = group(
+  "Where images and large outputs are stored, if `store` is a PostgreSQL database.",
+  {
+    s3: group("An S3-compatible object store. By default, they are in a table.", {
+      bucket: optional("The bucket. `null` stores them in a table.", text, "a table"),
+      endpoint: optional("The address of the object store.", httpAddress, "none"),
+      region: setting("The region of the bucket.", text, "us-east-1"),
+      prefix: setting(
+        "Precedes the names of all objects, for example `skein/`.",
+        textLike("^[A-Za-z0-9._/-]*$", "letters, digits and ._/-"),
+        "",
+      ),
+      accessKeyId: keyText("The ID of the access key."),
+      secretAccessKey: keyText("The secret of the access key."),
+      forcePathStyle: setting(
+        "Whether the bucket is in the path of the address or in its host name.",
+        flag,
+        true,
+      ),
+    }),
+  },
+);

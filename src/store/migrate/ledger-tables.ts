@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { changeRows } from "../../core/script.ts";
 import type { LedgerTable } from "./contract.ts";
 
 const userOfRun = (column: string) => `SELECT user FROM runs WHERE runs.run_id = ${column}`;
@@ -39,6 +40,18 @@ export const tombstonePrefix = "tombstone.";
 export function isSharedFact(name: string): boolean {
   return name === eventNumbers || name.startsWith(tombstonePrefix);
 }
+
+/** Facts are values of a whole store. */
+export function putFact(name: string, value: string) {
+  return changeRows(
+    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    name,
+    value,
+  );
+}
+
+/** The fact that names the object store with a database's blobs. */
+export const objectStoreFact = "blobs.store";
 
 /** The fact that marks a store whose migration has not finished. Its value identifies the source. */
 export const unfinishedFact = "migration.from";

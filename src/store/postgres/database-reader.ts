@@ -13,6 +13,7 @@ import type {
 import {
   isSharedFact,
   lastRowQuery,
+  objectStoreFact,
   openRunsQuery,
   pageQuery,
   unfinishedError,
@@ -83,10 +84,16 @@ export class DatabaseReader implements StoreReader {
     return `${this.database.name} ${first?.at ?? ""}`;
   }
 
-  /** Throws `unavailable` if the database is the destination of a migration that was interrupted. */
+  /** Throws `unavailable` if a migration to the database was interrupted, or if its blobs are in an object store. */
   async checkComplete(): Promise<void> {
-    const fact = await this.read("SELECT FROM skein.facts WHERE name = $1", [unfinishedFact]);
-    if (fact.length > 0) throw unfinishedError();
+    const text = "SELECT value FROM skein.facts WHERE name = $1";
+    if ((await this.read(text, [unfinishedFact])).length > 0) throw unfinishedError();
+    const [elsewhere] = await this.read<{ value: string }>(text, [objectStoreFact]);
+    if (elsewhere === undefined) return;
+    throw new SkeinError("unavailable", {
+      problem: `The images and large outputs of this database are in ${elsewhere.value}, which cannot be migrated`,
+      advice: "Use PostgreSQL's own tools to copy the database",
+    });
   }
 
   /** A process that uses the database writes its time there every two seconds. */

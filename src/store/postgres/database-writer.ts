@@ -3,7 +3,7 @@ import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { SqlRow } from "../../core/script.ts";
-import { changeRows, queryRow } from "../../core/script.ts";
+import { queryRow } from "../../core/script.ts";
 import type { Json } from "../contract.ts";
 import { addToDigest, emptyDigest } from "../digest.ts";
 import type {
@@ -13,7 +13,7 @@ import type {
   StoredState,
   StoreWriter,
 } from "../migrate/contract.ts";
-import { ledgerTables, unfinishedFact } from "../migrate/ledger-tables.ts";
+import { ledgerTables, putFact, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobTable } from "./blobs.ts";
 import type { Sql } from "./database.ts";
@@ -135,14 +135,6 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
     const advice = "Nothing was changed. Name an empty database, or drop the schema skein in this one";
     return new SkeinError("conflict", { problem: `${this.name} ${problem}`, advice });
   }
-}
-
-function putFact(name: string, value: string) {
-  return changeRows(
-    "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-    name,
-    value,
-  );
 }
 
 function encode(value: unknown): Json {

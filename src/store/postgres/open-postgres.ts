@@ -1,8 +1,10 @@
 import { codeOf, SkeinError } from "../../core/errors.ts";
+import type { Script } from "../../core/script.ts";
 import { queryRow } from "../../core/script.ts";
 import type { Backend } from "../contract.ts";
-import { unfinishedError, unfinishedFact } from "../migrate/ledger-tables.ts";
+import { objectStoreFact, putFact, unfinishedError, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { migrateDatabase } from "./migrate.ts";
+import type { S3Options } from "./s3-client.ts";
 import { PostgresBackend } from "./store.ts";
 
 /** Addresses have the form `postgres://<role>:<password>@<host>/<database>`. */
@@ -20,6 +22,8 @@ export interface PostgresOptions {
   readonly directUrl?: string;
   /** The maximum number of connections of this process for each of `url` and `workerUrl`. Defaults to 10. */
   readonly maxConnections?: number;
+  /** Keeps images and large outputs in an S3-compatible object store. By default, they are in a table. */
+  readonly s3?: S3Options;
 }
 
 /**
@@ -41,7 +45,7 @@ export interface PostgresOptions {
 export async function openPostgres(options: PostgresOptions): Promise<Backend> {
   const backend = await openUpdated(options);
   try {
-    await refuseUnfinished(backend);
+    await checkFacts(backend);
     return backend;
   } catch (error) {
     await backend.close();
@@ -67,15 +71,32 @@ export async function updateTables({ url, workerUrl, migratorUrl }: PostgresOpti
   await migrateDatabase({ url: migratorUrl ?? url, ...roles });
 }
 
-async function refuseUnfinished({ engine }: PostgresBackend): Promise<void> {
-  const text = "SELECT 1 FROM facts WHERE name = ?";
-  const fact = await engine
-    .read(() => queryRow(text, unfinishedFact))
-    .catch((error: unknown) => {
-      // Without the right to read facts, opening the store explains which role is missing.
-      if (codeOf((error as Error).cause) !== "42501") throw error;
-    });
-  if (fact !== undefined) throw unfinishedError();
+async function checkFacts({ engine, objectStore }: PostgresBackend): Promise<void> {
+  try {
+    if ((await engine.read(() => readFact(unfinishedFact))) !== null) throw unfinishedError();
+    await objectStore?.check();
+    const used = objectStore?.name ?? null;
+    const known = await engine.read(() => readFact(objectStoreFact));
+    if (known !== null && known !== used) throw otherObjectStore(known);
+    if (known === null && used !== null)
+      await engine.change("synced", "gateway", () => putFact(objectStoreFact, used));
+  } catch (error) {
+    // Without the right to read facts, opening the store explains which role is missing.
+    if (codeOf((error as Error).cause) !== "42501") throw error;
+  }
+}
+
+/** A process with another configuration would not find the blobs. */
+function otherObjectStore(known: string): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: `The images and large outputs of this database are in ${known}`,
+    advice: "Configure the same object store in blobs.s3",
+  });
+}
+
+function* readFact(name: string): Script<string | null> {
+  const row = yield* queryRow("SELECT value FROM facts WHERE name = ?", name);
+  return row === undefined ? null : String(row.value);
 }
 
 function roleIn(url: string): string {

@@ -15,6 +15,8 @@ import { DatabaseTime } from "./database-time.ts";
 import { PostgresFeed } from "./feed.ts";
 import { PostgresEngine } from "./ledger-engine.ts";
 import { checkDatabase, checkWritable } from "./migrate.ts";
+import { S3Blobs } from "./s3-blobs.ts";
+import type { S3Options } from "./s3-client.ts";
 import { postgresSearch } from "./search.ts";
 import { SessionAccess } from "./session-access.ts";
 import { purgeUserRows } from "./session-erasure.ts";
@@ -24,8 +26,8 @@ import { postgresState } from "./state.ts";
 import { WakeUps } from "./wake-ups.ts";
 
 export interface BackendOptions extends DatabaseOptions {
-  /** Keeps blobs elsewhere, for example in an object store. Defaults to a table. */
-  readonly blobs?: BlobBytes;
+  /** Keeps blobs in an object store instead of a table. */
+  readonly s3?: S3Options;
   /** The address for the role that works for all users, if it is not the owner of the tables that serves clients. */
   readonly workerUrl?: string;
   /** How long a process that does not renew its leases still owns its runs. Defaults to 8,000 milliseconds. */
@@ -45,6 +47,8 @@ const closeMs = 2000;
 export class PostgresBackend implements WorkingBackend {
   readonly engine: PostgresEngine;
   readonly shared: SharedDatabase;
+  /** Where blobs are kept if they are not in a table. */
+  readonly objectStore: S3Blobs | null;
   readonly #events: PostgresFeed;
   readonly #database: PostgresDatabase;
   readonly #worker: PostgresDatabase;
@@ -60,11 +64,12 @@ export class PostgresBackend implements WorkingBackend {
     database: PostgresDatabase,
     worker: PostgresDatabase,
     time: DatabaseTime,
-    { leaseMs = defaultLeaseMs, blobs }: BackendOptions,
+    { leaseMs = defaultLeaseMs, s3 }: BackendOptions,
   ) {
     this.#database = database;
     this.#worker = worker;
-    this.#blobs = blobs ?? blobTable(database);
+    this.objectStore = s3 === undefined ? null : new S3Blobs(s3, blobTable(database));
+    this.#blobs = this.objectStore ?? blobTable(database);
     this.#time = time;
     const name = createIdSource()();
     this.#events = new PostgresFeed({
