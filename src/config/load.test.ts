@@ -54,6 +54,17 @@ describe("defaults and the location of the file", () => {
       durability: "full",
       lock: { timeoutMs: 10_000 },
       postgres: { workerUrl: null, migratorUrl: null, directUrl: null, maxConnections: 10 },
+      blobs: {
+        s3: {
+          bucket: null,
+          endpoint: null,
+          region: "us-east-1",
+          prefix: "",
+          accessKeyId: null,
+          secretAccessKey: null,
+          forcePathStyle: true,
+        },
+      },
       gateway: {
         host: "127.0.0.1",
         port: 18_790,
@@ -332,7 +343,7 @@ session:
 
   test("[CFG5] reports unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, postgres, blobs, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -523,12 +534,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, postgres, blobs, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, postgres, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, postgres, blobs, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected a single document"],
     [

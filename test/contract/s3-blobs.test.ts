@@ -12,18 +12,19 @@ import { migrator, openPostgresStore, postgresFor } from "../support/postgres.ts
 import type { S3Server } from "../support/s3-server.ts";
 import { startS3Server } from "../support/s3-server.ts";
 
-const folder = temporaryFolder();
+let folder: ReturnType<typeof temporaryFolder>;
 let server: TestServer;
 let s3: S3Server;
 
 beforeEach(async (context) => {
   server = await postgresFor(context);
-  s3 = await startS3Server(temporaryFolder().path);
+  folder = temporaryFolder();
+  s3 = await startS3Server(folder.path);
 });
 
 afterEach(async () => {
   await s3?.stop();
-  folder.remove();
+  folder?.remove();
 });
 
 const create = async () => {
@@ -77,14 +78,25 @@ async function startFaulty(answer: (request: IncomingMessage, response: ServerRe
 describe("an object store that does not work", () => {
   test.each([
     [{ bucket: "absent" }, "NoSuchBucket"],
-    [{ secretAccessKey: "wrong" }, "SignatureDoesNotMatch"],
     [{ accessKeyId: "wrong" }, "InvalidAccessKeyId"],
-    [{ endpoint: "http://127.0.0.1:1" }, "ECONNREFUSED"],
+    [{ endpoint: "http://absent.invalid" }, "absent.invalid"],
   ])("[MCH10] %o is an error when the database is opened", async (change, problem) => {
     const database = await server.createDatabase();
     const opened = putBlob(database, { ...s3.options, ...change });
     await expect(opened).rejects.toMatchObject({ code: "blobs_unavailable" });
     await expect(opened).rejects.toThrow(problem);
+    await database.drop();
+  });
+
+  test("[MCH10] a wrong secret is an error with the setting to check, and is not tried again", async () => {
+    const database = await server.createDatabase();
+    const refusing = await startFaulty((_, response) => {
+      response.writeHead(403).end("<Error><Code>SignatureDoesNotMatch</Code></Error>");
+      return true;
+    });
+    await expect(putBlob(database, refusing.options)).rejects.toThrow("Check secretAccessKey and the region");
+    expect(refusing.count()).toBe(1);
+    await refusing.close();
     await database.drop();
   });
 

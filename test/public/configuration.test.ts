@@ -41,6 +41,17 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
     directUrl: "postgres://listener@localhost/skein",
     maxConnections: 20,
   },
+  blobs: {
+    s3: {
+      bucket: "images",
+      endpoint: "https://s3.example.org",
+      region: "eu-central-1",
+      prefix: "skein/",
+      accessKeyId: "id",
+      secretAccessKey: "secret",
+      forcePathStyle: false,
+    },
+  },
   gateway: {
     host: "localhost",
     port: 0,
@@ -49,6 +60,7 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
     trustProxy: ["10.0.0.0/8"],
     basePath: "/skein",
     console: false,
+    role: "all",
   },
   agents: {
     desk: {

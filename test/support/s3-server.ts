@@ -12,7 +12,7 @@ interface PackageServer {
 
 type PackageClass = new (options: object) => PackageServer;
 
-/** An S3-compatible object store with one bucket in a folder. It checks the signatures of requests. */
+/** An S3-compatible object store with one bucket in a folder. It checks the ID of the key, not signatures. */
 export interface S3Server {
   readonly options: S3Options;
   readonly folder: string;
