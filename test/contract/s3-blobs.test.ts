@@ -80,7 +80,7 @@ describe("an object store that does not work", () => {
     [{ bucket: "absent" }, "NoSuchBucket"],
     [{ accessKeyId: "wrong" }, "InvalidAccessKeyId"],
     [{ endpoint: "http://absent.invalid" }, "absent.invalid"],
-  ])("[MCH10] %o is an error when the database is opened", async (change, problem) => {
+  ])("%o is an error when the database is opened", async (change, problem) => {
     const database = await server.createDatabase();
     const opened = putBlob(database, { ...s3.options, ...change });
     await expect(opened).rejects.toMatchObject({ code: "blobs_unavailable" });
@@ -88,7 +88,7 @@ describe("an object store that does not work", () => {
     await database.drop();
   });
 
-  test("[MCH10] a wrong secret is an error with the setting to check, and is not tried again", async () => {
+  test("a wrong secret is an error with the setting to check, and is not tried again", async () => {
     const database = await server.createDatabase();
     const refusing = await startFaulty((_, response) => {
       response.writeHead(403).end("<Error><Code>SignatureDoesNotMatch</Code></Error>");
@@ -100,7 +100,7 @@ describe("an object store that does not work", () => {
     await database.drop();
   });
 
-  test("[MCH10] requests that fail for a moment are repeated, and one that never succeeds is an error", async () => {
+  test("requests that fail for a moment are repeated, and one that never succeeds is an error", async () => {
     const database = await server.createDatabase();
     let failures = 2;
     const fail = (_: IncomingMessage, response: ServerResponse) => {
@@ -118,7 +118,7 @@ describe("an object store that does not work", () => {
     await database.drop();
   });
 
-  test("[MCH10] an object store that does not answer is an error", async () => {
+  test("an object store that does not answer is an error", async () => {
     const database = await server.createDatabase();
     const silent = await startFaulty(() => true);
     const opened = putBlob(database, { ...silent.options, timeoutMs: 50 });

@@ -34,7 +34,7 @@ function withObjectStore(): NodeJS.ProcessEnv {
 const storedFiles = () =>
   readdirSync(s3.folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith("_object"));
 
-test("[MCH11] an image that one gateway receives is in the bucket, is read by another, and is purged", async (context) => {
+test("[MCH10] an image that one gateway receives is in the bucket, is read by another, and is purged", async (context) => {
   const env = withObjectStore();
   const [here, there] = await Promise.all([machines.start("a", { env }), machines.start("b", { env })]);
   const image = pngOf(4, 3, 100_000);

@@ -1,4 +1,3 @@
-import { AwsClient } from "aws4fetch";
 import { SkeinError } from "../../core/errors.ts";
 import type { BlobBytes, BlobOwner } from "./blobs.ts";
 import { userKey } from "./lookup-text.ts";
@@ -18,10 +17,8 @@ export class S3Blobs implements BlobBytes {
   readonly #earlier: BlobBytes;
 
   constructor(options: S3Options, earlier: BlobBytes) {
-    const { accessKeyId, secretAccessKey, region = "us-east-1", prefix = "" } = options;
-    const signer = new AwsClient({ accessKeyId, secretAccessKey, region, service: "s3", retries: 0 });
-    this.#client = new S3Client(signer, options);
-    this.#prefix = prefix;
+    this.#client = new S3Client(options);
+    this.#prefix = options.prefix ?? "";
     this.#earlier = earlier;
   }
 

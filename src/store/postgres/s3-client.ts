@@ -48,17 +48,18 @@ const adviceFor: Readonly<Record<string, string>> = {
 export class S3Client {
   /** For example `s3://bucket/prefix`. Contains no key. */
   readonly name: string;
-  readonly #signer: AwsClient;
+  readonly #options: S3Options;
+  #signer: Promise<AwsClient> | null = null;
   readonly #base: string;
   readonly #timeoutMs: number;
 
-  constructor(signer: AwsClient, options: S3Options) {
+  constructor(options: S3Options) {
     const { endpoint, bucket, prefix = "", forcePathStyle = true, timeoutMs = defaultTimeoutMs } = options;
     const base = new URL(endpoint);
     if (forcePathStyle) base.pathname = `${base.pathname.replace(/\/$/, "")}/${bucket}`;
     else base.host = `${bucket}.${base.host}`;
     this.name = `s3://${bucket}/${prefix}`;
-    this.#signer = signer;
+    this.#options = options;
     this.#base = base.href.replace(/\/$/, "");
     this.#timeoutMs = timeoutMs;
   }
@@ -84,11 +85,20 @@ export class S3Client {
     }
   }
 
+  /** Processes without an object store do not load the package. */
+  #loadSigner(): Promise<AwsClient> {
+    const { accessKeyId, secretAccessKey, region = "us-east-1" } = this.#options;
+    this.#signer ??= import("aws4fetch").then(
+      ({ AwsClient }) => new AwsClient({ accessKeyId, secretAccessKey, region, service: "s3" }),
+    );
+    return this.#signer;
+  }
+
   async #sendOnce({ method, key, query = {}, body }: S3Request): Promise<S3Answer> {
     const path = key === undefined ? "" : `/${key}`;
     const search = new URLSearchParams(query).toString();
     const url = `${this.#base}${path}${search === "" ? "" : `?${search}`}`;
-    const signed = await this.#signer.sign(url, {
+    const signed = await (await this.#loadSigner()).sign(url, {
       method,
       ...(body === undefined ? {} : { body: Buffer.from(body) }),
     });
