@@ -357,13 +357,14 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await message.fill("with a file");
     await page.reload();
     await page.getByRole("alert").filter({ hasText: "huge.txt" }).waitFor();
-    expect(await attached.allInnerTexts()).toEqual(["small.txt"]);
-    expect(await page.getByLabel("Queued message", { exact: true }).inputValue()).toBe("wait for me");
-    expect(await message.inputValue()).toBe("with a file");
+    await expect.poll(() => attached.allInnerTexts()).toEqual(["small.txt"]);
+    const queued = page.getByLabel("Queued message", { exact: true });
+    await expect.poll(() => queued.inputValue()).toBe("wait for me");
+    await expect.poll(() => message.inputValue()).toBe("with a file");
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.reload();
     await attached.waitFor();
-    expect(await page.getByRole("alert").count()).toBe(0);
+    await expect.poll(() => page.getByRole("alert").count()).toBe(0);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("wait for me").first().waitFor();
     await message.press("Enter");
