@@ -203,7 +203,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
   "./postgres": {
     file: "src/entry-postgres.ts",
     values: ["openPostgres"],
-    types: ["Backend", "PostgresOptions"],
+    types: ["Backend", "PostgresOptions", "S3Options"],
   },
   "./conformance": {
     file: "src/entry-conformance.ts",
