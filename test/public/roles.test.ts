@@ -8,6 +8,8 @@ import type { GatewayProcess } from "../support/gateway-process.ts";
 import { runCommand } from "../support/gateway-process.ts";
 import { HeldModel, LoopbackServer } from "../support/held-model.ts";
 import { eventsUntil, Machines } from "../support/machines.ts";
+import type { DatabaseServer } from "../support/postgres-server.ts";
+import { serverFor } from "../support/postgres-server.ts";
 import { soon } from "../support/soon.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
 
@@ -18,15 +20,20 @@ let machines: Machines;
 let model: HeldModel;
 let desk: LoopbackServer;
 let delivered: string[];
+/** The status with which the desk answers. `null` if it does not answer. */
+let answer: number | null;
+let server: DatabaseServer;
 
 beforeEach(async (context) => {
+  server = await serverFor(context);
+  answer = 200;
   machines = await Machines.open(context);
   model = await HeldModel.start();
   delivered = [];
   desk = await LoopbackServer.listen((request, response) => {
     void readText(request).then((body) => {
       delivered.push((JSON.parse(body) as { text: string }).text);
-      response.writeHead(200).end();
+      if (answer !== null) response.writeHead(answer).end();
     });
   });
 });
@@ -49,6 +56,32 @@ const startBoth = () => Promise.all([start("gateway", "--no-workers"), start("wo
 async function send(gateway: GatewayProcess, message: string, more: object = {}): Promise<string> {
   const asked = { sessionKey: key, message, idempotencyKey: randomUUID(), ...more };
   return (await gateway.call("chat.send", asked)).runId;
+}
+
+/** Delivers a message of a person at the desk to a gateway. */
+async function receive(gateway: GatewayProcess, text: string, peer = "17"): Promise<void> {
+  const body = JSON.stringify({ text, peer });
+  const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), randomUUID()];
+  const headers = {
+    "content-type": "application/json",
+    "x-skein-timestamp": timestamp,
+    "x-skein-message-id": messageId,
+    "x-skein-signature": signatureOf(secret, { timestamp, messageId, body }),
+  };
+  const given = await fetch(`${gateway.url}/channels/desk/inbound`, { method: "POST", headers, body });
+  expect(given.status).toBe(202);
+}
+
+/** Returns the values on the page `/metrics`, by name and labels. */
+async function metricsOf({ url, token }: GatewayProcess): Promise<Record<string, number>> {
+  const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  const lines = (await answer.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const end = line.lastIndexOf(" ");
+      return [line.slice(0, end), Number(line.slice(end + 1))];
+    }),
+  );
 }
 
 const ended = (gateway: GatewayProcess, runId: string) =>
@@ -131,6 +164,8 @@ describe("a gateway without workers", () => {
     const runId = await send(gateway, "List them");
     (await model.request(0)).callTool("sessions_list", {});
     await soon(async () => (await gateway.call("approvals.list", { runId })).count).toBe(1);
+    const executed = async () => (await gateway.call("lanes.list", {})).processes?.map(({ runs }) => runs);
+    await soon(executed).toEqual([0, 0]);
     const [approval] = (await gateway.call("approvals.list", { runId })).approvals;
     await gateway.call("approvals.resolve", {
       approvalId: approval?.approvalId ?? "",
@@ -142,18 +177,75 @@ describe("a gateway without workers", () => {
 
   test("receives a channel's message, and a worker delivers the answer", async () => {
     const [gateway] = await startBoth();
-    const body = JSON.stringify({ text: "Is the door open?", peer: "17" });
-    const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), randomUUID()];
-    const headers = {
-      "content-type": "application/json",
-      "x-skein-timestamp": timestamp,
-      "x-skein-message-id": messageId,
-      "x-skein-signature": signatureOf(secret, { timestamp, messageId, body }),
-    };
-    const answer = await fetch(`${gateway.url}/channels/desk/inbound`, { method: "POST", headers, body });
-    expect(answer.status).toBe(202);
+    await receive(gateway, "Is the door open?");
     (await model.request(0)).finish("It is open.");
     await soon(() => delivered).toEqual(["It is open."]);
+  });
+
+  test("[MCH13] another worker delivers the message that a killed one was delivering", async () => {
+    answer = null;
+    const [gateway, worker] = await startBoth();
+    await receive(gateway, "Is the door open?");
+    (await model.request(0)).finish("It is open.");
+    await soon(() => delivered).toEqual(["It is open."]);
+    await machines.stop(worker, "SIGKILL");
+    // Only the end of its process can make the message due again.
+    const later = Date.now() + 24 * 3_600_000;
+    await server.administer(machines.database.name, `UPDATE skein.outbox SET lease_until = ${later}`);
+    answer = 200;
+    await start("other", "--workers-only");
+    await soon(() => delivered).toEqual(["It is open.", "It is open."]);
+    const listDelivered = () => gateway.call("outbox.list", { states: ["delivered"], allUsers: true });
+    await soon(async () => (await listDelivered()).count).toBe(1);
+  });
+
+  test("[MCH14] messages to a target wait while another process delivers to it, and keep their order", async () => {
+    answer = 503;
+    const [gateway] = await startBoth();
+    const say = async (text: string, at: number, peer?: string) => {
+      await receive(gateway, `Say ${text}`, peer);
+      (await model.request(at)).finish(text);
+    };
+    await say("one", 0);
+    await soon(() => delivered).toContain("one");
+    // Stands for a process on another machine that takes the message for its next attempt.
+    // Its row is due, so that the order does not depend on how long the retry would have waited.
+    const lease = `UPDATE skein.outbox SET owner = 'other', lease_until = ${Date.now() + 24 * 3_600_000},
+      next_at = created_at WHERE state = 'queued' AND owner IS NULL`;
+    const change = async (sql: string) => (await server.administer(machines.database.name, sql))[0]?.rowCount;
+    await soon(() => change(lease)).toBe(1);
+    answer = 200;
+    delivered.length = 0;
+    await say("two", 1);
+    await say("hello", 2, "18");
+    await soon(() => delivered).toEqual(["hello"]);
+    await change("UPDATE skein.outbox SET owner = NULL, lease_until = NULL WHERE owner = 'other'");
+    await soon(() => delivered).toEqual(["hello", "one", "two"]);
+  });
+
+  test("shows the same unfinished runs in its metrics as the worker, which measures those it executes", async () => {
+    const gateway = await start("gateway", "--no-workers");
+    const first = await send(gateway, "First");
+    await send(gateway, "Second");
+    expect(await metricsOf(gateway)).toMatchObject({ 'skein_runs_open{state="queued"}': 2 });
+    const worker = await start("worker", "--workers-only");
+    const asked = await model.request(0);
+    const open = { 'skein_runs_open{state="queued"}': 1, 'skein_runs_open{state="running"}': 1 };
+    expect(await metricsOf(gateway)).toMatchObject(open);
+    expect(await metricsOf(worker)).toMatchObject(open);
+    asked.finish("One.");
+    await ended(gateway, first);
+    const second = await model.request(1);
+    expect(await metricsOf(worker)).toMatchObject({
+      'skein_runs_open{state="queued"}': 0,
+      'skein_runs_open{state="running"}': 1,
+      'skein_runs_total{state="ok",lane="main"}': 1,
+      'skein_run_queue_seconds_count{lane="main"}': 2,
+      'skein_run_duration_seconds_count{state="ok"}': 1,
+    });
+    const shown = Object.keys(await metricsOf(gateway)).filter((name) => name.startsWith("skein_run"));
+    expect(shown.filter((name) => !name.startsWith("skein_runs_open"))).toEqual([]);
+    second.finish("Two.");
   });
 
   test("is refused on a folder, because its runs would wait forever", async () => {

@@ -47,6 +47,25 @@ describe("the outbox", () => {
     expect(await books.runs.outbox.nextAt()).toBe(null);
   });
 
+  test("rows of a target wait while another process delivers to it, and those of other targets do not", async () => {
+    const { outbox } = books.runs;
+    const to = (key: string, name: string) => ({ ...request(key), target: { to: name, channel: "webhook" } });
+    await outbox.put(to("1", "x"));
+    // The order of its fields does not make it another target.
+    await outbox.put({ ...to("2", "x"), target: { channel: "webhook", to: "x" } });
+    await outbox.put(to("3", "y"));
+    const due = async (owner: string, most: number) =>
+      (await outbox.due(owner, most, 1000)).map(({ idempotencyKey }) => idempotencyKey);
+    const [first] = await outbox.due("a", 1, 1000);
+    expect(first?.idempotencyKey).toBe("1");
+    expect(await due("b", 10)).toEqual(["3"]);
+    await outbox.delivered(first?.outboxId ?? "", "a", null);
+    expect(await due("b", 10)).toEqual(["2"]);
+    await outbox.put(to("4", "x"));
+    books.gone.add("b");
+    expect(await due("a", 10)).toEqual(["2", "3", "4"]);
+  });
+
   test("a failed row is retried at its time, then dead, and can be retried or dropped", async () => {
     const { outbox } = books.runs;
     const { outboxId } = await outbox.put(request("k"));

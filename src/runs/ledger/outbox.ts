@@ -3,6 +3,7 @@ import { hashedId } from "../../core/hashed-id.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import type { Script, SqlValue } from "../../core/script.ts";
+import { lockFor } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
 import type {
   DeliveryTarget,
@@ -53,19 +54,22 @@ export class RunOutbox implements OutboxStore {
     const ledger = this.#ledger;
     await this.#takeBackLost();
     const here = deliverableHere(ledger);
-    const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}`;
+    // While another process delivers to a target, later rows wait, or they could overtake the earlier ones.
+    const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}
+      AND target NOT IN (SELECT other.target FROM outbox AS other
+        WHERE other.state = 'queued' AND other.owner <> ? AND other.lease_until > ?)`;
     const now = ledger.now();
-    const values = [now, now, ...here.values];
+    const values = [now, now, ...here.values, owner, now];
     const isAny = await ledger.read((tx) => tx.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values));
     if (isAny === undefined) return [];
     return ledger.change("unsynced", null, function* (tx) {
-      const rows = yield* queryOutbox(tx, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
+      yield* lockFor("outbox");
+      const rows = yield* queryOutbox(tx, `${where} ORDER BY next_at, seq LIMIT ?`, ...values, most);
       const leased: OutboxRow[] = [];
-      // Another process might have leased a row since it was read.
-      const sql = `UPDATE outbox SET owner = ?, lease_until = ?
-        WHERE outbox_id = ? AND state = 'queued' AND (lease_until IS NULL OR lease_until <= ?)`;
+      // The row might have been dropped since it was read.
+      const sql = "UPDATE outbox SET owner = ?, lease_until = ? WHERE outbox_id = ? AND state = 'queued'";
       for (const row of rows)
-        if ((yield* tx.run(sql, owner, now + leaseMs, row.outboxId, now)) === 1) leased.push(row);
+        if ((yield* tx.run(sql, owner, now + leaseMs, row.outboxId)) === 1) leased.push(row);
       return leased;
     });
   }
@@ -157,7 +161,8 @@ export function* putOutbox(
   const user = session.userId ?? "";
   const outboxId = hashedId("outbox", user, idempotencyKey);
   const now = tx.now();
-  const { channel } = target;
+  const { channel, to, accountId, threadId } = target;
+  const ordered = { channel, to, accountId, threadId };
   const isNew = yield* tx.run(
     `INSERT INTO outbox (outbox_id, user, idem, uid, session, run_id, target, text, state, created_at, next_at,
        ended_at, last_error, channel, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -168,7 +173,8 @@ export function* putOutbox(
     session.uid,
     JSON.stringify(session),
     runId,
-    JSON.stringify(target),
+    // Targets are compared as text, so their fields have one order.
+    JSON.stringify({ ...ordered, ...target }),
     text,
     dead === undefined ? "queued" : "dead",
     now,
