@@ -1,0 +1,52 @@
+import { Cron } from "croner";
+
+/** The times at which a cron expression is due in a time zone. */
+export interface DueTimes {
+  /** Returns the last due time that is not after `now`, or `null` if there is none. */
+  lastAt(now: number): number | null;
+  /** Returns the first due time after `now`, or `null` if there is none. */
+  nextAfter(now: number): number | null;
+}
+
+/** Five fields, or a nickname. */
+export const cronPattern =
+  "^(?:@(?:yearly|annually|monthly|weekly|daily|hourly)|[^\\s@]+(?:[ \\t]+[^\\s@]+){4})$";
+
+/** Starts with a letter, so that an offset, which has no daylight saving time, is not accepted. */
+export const timeZonePattern = "^[A-Za-z][A-Za-z0-9_+/-]*$";
+
+/** Every expression that is ever due is due within a few years of this time. */
+const anyTime = Date.UTC(2000, 0, 1);
+
+/** Whether the text is a cron expression that is due at some time. `0 0 30 2 *` is not. */
+export function isCronExpression(text: string): boolean {
+  if (!new RegExp(cronPattern).test(text)) return false;
+  try {
+    return dueTimes(text, "UTC").nextAfter(anyTime) !== null;
+  } catch {
+    return false; // croner rejects the expression.
+  }
+}
+
+export function isTimeZone(name: string): boolean {
+  if (!new RegExp(timeZonePattern).test(name)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false; // The time zone is unknown.
+  }
+}
+
+/**
+ * Returns the due times of a valid expression. A time of day that a clock change skips is due at the change. A time of
+ * day that occurs twice is due at its first occurrence. An expression with a step or a range of hours is due at the
+ * times that exist.
+ */
+export function dueTimes(expression: string, timeZone: string): DueTimes {
+  const cron = new Cron(expression, { timezone: timeZone, mode: "5-part", paused: true });
+  return {
+    lastAt: (now) => cron.previousRuns(1, new Date(now + 1000))[0]?.getTime() ?? null,
+    nextAfter: (now) => cron.nextRun(new Date(now))?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,97 @@
+import type { Script } from "../../core/script.ts";
+import type { ScheduleId, ScheduleState } from "../contract.ts";
+import type { RunTransaction } from "./run-ledger.ts";
+import { numberOrNull, textOrNull } from "./run-ledger.ts";
+
+/** Returns the state of these schedules, in the same order. `null` for a schedule that has never been noted. */
+export function* readSchedules(
+  tx: RunTransaction,
+  ids: readonly ScheduleId[],
+): Script<(ScheduleState | null)[]> {
+  const states: (ScheduleState | null)[] = [];
+  for (const id of ids) states.push(yield* readState(tx, id));
+  return states;
+}
+
+/**
+ * Notes that a process knows the schedule since a time. If no process knew it before, or if it had other due times
+ * until now, earlier due times do not count as missed.
+ */
+export function* noteSchedule(
+  tx: RunTransaction,
+  id: ScheduleId,
+  { pattern, since }: { readonly pattern: string; readonly since: number },
+): Script<ScheduleState> {
+  yield* insertState(tx, id, pattern, since);
+  const sql = `UPDATE schedules SET pattern = ?,
+      settled_until = CASE WHEN settled_until < ? THEN ? ELSE settled_until END
+    WHERE user = ? AND name = ? AND pattern <> ?`;
+  yield* tx.run(sql, pattern, since, since, ...keyOf(id), pattern);
+  return (yield* readState(tx, id)) as ScheduleState;
+}
+
+/**
+ * Settles the due times up to `dueAt`, so that no process starts a run for them. Returns `false` if another process has
+ * already settled them.
+ */
+export function* settleSchedule(
+  tx: RunTransaction,
+  id: ScheduleId,
+  { dueAt, runId }: { readonly dueAt: number; readonly runId: string | null },
+): Script<boolean> {
+  const sql = "UPDATE schedules SET settled_until = ? WHERE user = ? AND name = ? AND settled_until < ?";
+  const changed = yield* tx.run(sql, dueAt, ...keyOf(id), dueAt);
+  if (changed > 0 && runId !== null) yield* recordScheduledRun(tx, id, runId);
+  return changed > 0;
+}
+
+/** Records the schedule's last run. */
+export function* recordScheduledRun(tx: RunTransaction, id: ScheduleId, runId: string): Script<void> {
+  yield* insertState(tx, id, "", tx.now());
+  const sql = "UPDATE schedules SET last_run = ?, last_at = ? WHERE user = ? AND name = ?";
+  yield* tx.run(sql, runId, tx.now(), ...keyOf(id));
+}
+
+/** The due times of a paused schedule are not missed: after it resumes, only later ones count. */
+export function* pauseSchedule(tx: RunTransaction, id: ScheduleId, isPaused: boolean): Script<ScheduleState> {
+  const now = tx.now();
+  yield* insertState(tx, id, "", now);
+  if (isPaused)
+    yield* tx.run(
+      "UPDATE schedules SET paused_at = ? WHERE user = ? AND name = ? AND paused_at IS NULL",
+      now,
+      ...keyOf(id),
+    );
+  else {
+    yield* tx.run(
+      "UPDATE schedules SET settled_until = ? WHERE user = ? AND name = ? AND paused_at IS NOT NULL AND settled_until < ?",
+      now,
+      ...keyOf(id),
+      now,
+    );
+    yield* tx.run("UPDATE schedules SET paused_at = NULL WHERE user = ? AND name = ?", ...keyOf(id));
+  }
+  return (yield* readState(tx, id)) as ScheduleState;
+}
+
+function keyOf({ userId, name }: ScheduleId): [string, string] {
+  return [userId ?? "", name];
+}
+
+/** Does nothing if there is a row. */
+function insertState(tx: RunTransaction, id: ScheduleId, pattern: string, since: number): Script<number> {
+  const sql =
+    "INSERT INTO schedules (user, name, pattern, settled_until) VALUES (?, ?, ?, ?) ON CONFLICT (user, name) DO NOTHING";
+  return tx.run(sql, ...keyOf(id), pattern, since);
+}
+
+function* readState(tx: RunTransaction, id: ScheduleId): Script<ScheduleState | null> {
+  const row = yield* tx.get("SELECT * FROM schedules WHERE user = ? AND name = ?", ...keyOf(id));
+  if (row === undefined) return null;
+  return {
+    settledUntil: Number(row.settled_until),
+    pausedAt: numberOrNull(row.paused_at),
+    lastRunId: textOrNull(row.last_run),
+    lastRunAt: numberOrNull(row.last_at),
+  };
+}
