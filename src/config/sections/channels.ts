@@ -1,7 +1,9 @@
-import { choice, optional, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Setting } from "../settings/setting.ts";
-import { group, setting, table } from "../settings/setting.ts";
-import { anyName } from "./tables.ts";
+import { choice, choiceWithOff, optional, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import type { Conflict, Setting } from "../settings/setting.ts";
+import { group, list, setting, table } from "../settings/setting.ts";
+import type { ChatAdapterName } from "./chat-adapters.ts";
+import { chatAdapterNames, parseValue, platformOf } from "./chat-adapters.ts";
+import { anyName, keysLike } from "./tables.ts";
 
 const limit = (about: string, meaning: string) => optional(about, wholeNumber(1), meaning);
 
@@ -14,11 +16,11 @@ const dm = group("Settings for direct sessions with one user.", {
 
 const dms = table("Direct sessions, by user.", anyName("<user>", "a user ID on the channel"), dm);
 
-type ChannelType = "webhook" | "cli" | "console";
+type ChannelType = "webhook" | "chat-sdk" | "cli" | "console";
 
 const type = optional(
-  "The channel type: a program that uses HTTP (`webhook`), a terminal (`cli`), or the `console`. `null` means that the channel is only a name.",
-  choice<ChannelType>("webhook", "cli", "console"),
+  "The channel type: a program that uses HTTP (`webhook`), a chat platform (`chat-sdk`), a terminal (`cli`), or the `console`. `null` means that the channel is only a name.",
+  choice<ChannelType>("webhook", "chat-sdk", "cli", "console"),
   "a channel that is only a name",
 );
 const secret: Setting<string | null> = {
@@ -40,8 +42,92 @@ const users = table(
   userOfPeer,
 );
 
-const channel = group("A channel.", {
+const adapterSetting: Setting<string> = {
+  node: "setting",
+  about: "A setting of the adapter, preferably a variable. Its value is never shown.",
+  kind: text,
+  secret: true,
+};
+const settings = {
+  ...table(
+    "For `chat-sdk`: the adapter's settings, by name.",
+    keysLike("<setting>", "the name of a setting", "^[A-Za-z]+$"),
+    adapterSetting,
+  ),
+  keepsCase: true as const,
+};
+
+type ChannelValues = {
+  readonly type: ChannelType | null;
+  readonly adapter: ChatAdapterName | null;
+  readonly settings: Readonly<Record<string, string>>;
+};
+
+/** Reports a chat channel without an adapter, and settings that its adapter lacks, does not have or cannot read. */
+function conflicts({ type, adapter, settings }: ChannelValues): readonly Conflict[] {
+  if (type !== "chat-sdk") return [];
+  if (adapter === null) {
+    const expected = `an adapter (${chatAdapterNames.join(", ")})`;
+    return [{ at: ["type"], found: "chat-sdk without an adapter", expected, words: [] }];
+  }
+  const { title, settings: known, oneOf = [] } = platformOf(adapter);
+  const names = Object.keys(known);
+  const lacks = (expected: string): Conflict => ({ at: ["adapter"], found: adapter, expected, words: [] });
+  const missing = names.flatMap((name) => {
+    const required = known[name]?.required;
+    return required === undefined || name in settings ? [] : [lacks(`settings.${name}: ${required}`)];
+  });
+  const hasOne = oneOf.length === 0 || oneOf.some((name) => name in settings);
+  const unknown = Object.keys(settings)
+    .filter((name) => !names.includes(name))
+    .map((name) => ({
+      at: ["settings", name],
+      found: name,
+      expected: `a setting of the ${title} adapter (${names.join(", ")})`,
+      words: names,
+    }));
+  const unreadable = names.flatMap((name) => {
+    const { kind = "text" } = known[name] ?? {};
+    const value = settings[name];
+    if (value === undefined || parseValue(kind, value) !== null) return [];
+    const expected = kind === "json" ? "a JSON object, written as text" : "a whole number";
+    return [{ at: ["settings", name], found: "another value", expected, words: [] }];
+  });
+  return [
+    ...missing,
+    ...(hasOne ? [] : [lacks(oneOf.map((name) => `settings.${name}`).join(" or "))]),
+    ...unknown,
+    ...unreadable,
+  ];
+}
+
+const channelFields = {
   type,
+  adapter: optional(
+    "For `chat-sdk`: the adapter of the chat platform.",
+    choice<ChatAdapterName>(...chatAdapterNames),
+    "no adapter",
+  ),
+  settings,
+  groups: setting(
+    "For `chat-sdk`: which messages in a group are accepted: those that mention the bot and those in a thread in which it was mentioned (`mentions`), or `all`.",
+    choice("mentions", "all"),
+    "mentions",
+  ),
+  streaming: setting(
+    "For `chat-sdk`: whether an answer is posted while it is being written and then edited (`edits`), or posted when it is complete (`off`).",
+    choiceWithOff("edits"),
+    "edits",
+  ),
+  editIntervalMs: optional(
+    "For `chat-sdk`: the shortest time between two edits of an answer, in milliseconds. `null` means the adapter's default.",
+    wholeNumber(100, 60_000),
+    "the adapter's default",
+  ),
+  approvers: list(
+    "For `chat-sdk`: the peers who may answer approval requests. If empty, the person whose message started the run.",
+    text,
+  ),
   secret,
   url: optional(
     "For `webhook`: the URL to send messages to. Use a variable if the URL is secret. `null` means that replies stay in the session.",
@@ -63,7 +149,9 @@ const channel = group("A channel.", {
     "no limit",
   ),
   dms,
-});
+};
+
+const channel = group("A channel.", channelFields, { conflicts });
 
 export const channels = table(
   "Connections to people and external programs, by the channel name used in session keys.",

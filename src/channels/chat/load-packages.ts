@@ -1,0 +1,121 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { ChatPlatform } from "../../config/sections/chat-adapters.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
+import { thrownText } from "../../core/text.ts";
+import type { CardElement, Chat, ChatPackages } from "./chat-sdk.ts";
+
+const sdk = "chat";
+/** The versions that Skein works with: this major version, from this minor version on. */
+const supported = { major: 4, minor: 39, range: "4.39 or newer, below 5" } as const;
+
+interface FoundPackage {
+  readonly name: string;
+  readonly entry: string;
+}
+
+/**
+ * Finds the packages of a platform without loading them. They are looked up from each folder in turn, and then from
+ * Skein itself. Throws `unavailable` with the command that installs what is missing.
+ */
+export function findPackages(
+  channel: string,
+  platform: ChatPlatform,
+  folders: readonly string[],
+): readonly FoundPackage[] {
+  const names = [sdk, platform.package];
+  const manifests = names.map((name) =>
+    findManifest(name, [...folders, dirname(fileURLToPath(import.meta.url))]),
+  );
+  const missing = names.filter((_, index) => manifests[index] === null);
+  const install = `npm install ${missing.map((name) => `${name}@${supported.major}`).join(" ")}`;
+  if (missing.length > 0) {
+    const which =
+      missing.length > 1 ? `packages ${missing.join(" and ")}, which are` : `package ${missing[0]}, which is`;
+    const problem = `Channel "${channel}" (${platform.title}) needs the ${which} not installed`;
+    throw new SkeinError("unavailable", { problem, advice: `Run: ${install}` });
+  }
+  return names.map((name, index) => {
+    const { folder, version, entry } = manifests[index] as Manifest;
+    const [major = 0, minor = 0] = version.split(".").map(Number);
+    if (major === supported.major && minor >= supported.minor) return { name, entry: join(folder, entry) };
+    const problem = `Channel "${channel}" (${platform.title}) cannot use ${name} ${version}, because Skein supports ${supported.range}`;
+    throw new SkeinError("unavailable", { problem, advice: `Run: npm install ${name}@${supported.major}` });
+  });
+}
+
+/** Loads the packages of a platform. Throws `unavailable` if one is missing or has an unsupported version. */
+export async function loadPackages(
+  channel: string,
+  platform: ChatPlatform,
+  folders: readonly string[],
+): Promise<ChatPackages> {
+  const [chat, adapter] = await Promise.all(
+    findPackages(channel, platform, folders).map(async ({ name, entry }) => {
+      try {
+        return (await import(pathToFileURL(entry).href)) as Readonly<Record<string, unknown>>;
+      } catch (error) {
+        const problem = `The package ${name} cannot be loaded (${thrownText(error)})`;
+        throw new SkeinError(
+          "unavailable",
+          { problem, advice: `Run: npm install ${name}` },
+          { cause: error },
+        );
+      }
+    }),
+  );
+  const { Chat, Card, CardText, Actions, Button } = chat as unknown as SdkExports;
+  const createAdapter = adapter?.[platform.factory] as ChatPackages["createAdapter"];
+  return {
+    createChat: (config) => new Chat(config),
+    createAdapter: (config) => createAdapter(config),
+    createCard: (text, buttons) => {
+      const row = buttons.length === 0 ? [] : [Actions(buttons.map((button) => Button(button)))];
+      return Card({ children: [CardText(text), ...row] });
+    },
+  };
+}
+
+interface SdkExports {
+  readonly Chat: new (config: Readonly<Record<string, unknown>>) => Chat;
+  Card(options: { readonly children: readonly unknown[] }): CardElement;
+  CardText(text: string): unknown;
+  Actions(children: readonly unknown[]): unknown;
+  Button(options: object): unknown;
+}
+
+interface Manifest {
+  readonly folder: string;
+  readonly version: string;
+  /** Relative to the folder. */
+  readonly entry: string;
+}
+
+/**
+ * Node's own resolution starts at Skein's files. A channel's packages can also be installed next to the configuration,
+ * for example if Skein itself is installed globally.
+ */
+function findManifest(name: string, folders: readonly string[]): Manifest | null {
+  for (const start of folders) {
+    for (let folder = start; ; folder = dirname(folder)) {
+      const found = join(folder, "node_modules", name);
+      if (existsSync(join(found, "package.json"))) return readManifest(found);
+      if (dirname(folder) === folder) break;
+    }
+  }
+  return null;
+}
+
+function readManifest(folder: string): Manifest {
+  const value: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const { version, main, exports } = (isRecord(value) ? value : {}) as Readonly<Record<string, unknown>>;
+  const root = isRecord(exports) ? exports["."] : exports;
+  const entry = isRecord(root) ? (root.import ?? root.default) : root;
+  return {
+    folder,
+    version: typeof version === "string" ? version : "0.0.0",
+    entry: typeof entry === "string" ? entry : typeof main === "string" ? main : "index.js",
+  };
+}

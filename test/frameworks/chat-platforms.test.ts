@@ -1,0 +1,333 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { soon } from "../support/soon.ts";
+import type { WorldOptions } from "./chat-world.ts";
+import { ChatWorld } from "./chat-world.ts";
+import { slackBot } from "./slack-stand-in.ts";
+
+const worlds: ChatWorld[] = [];
+
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.close();
+});
+
+async function openWorld(options?: WorldOptions): Promise<ChatWorld> {
+  const world = await ChatWorld.open(options);
+  worlds.push(world);
+  return world;
+}
+
+const mention = `<@${slackBot}>`;
+const ann = { id: 5, name: "Ann" };
+const bob = { id: 6, name: "Bob" };
+
+describe("Slack", () => {
+  test("[CHT1] a message that mentions the bot is answered in its thread", async () => {
+    const { slack, model, slackSends, keys } = bind(await openWorld());
+    expect(await slackSends(slack.event({ text: `${mention} Is it fixed?`, ts: "1800000000.000100" }))).toBe(
+      200,
+    );
+    const request = await model.request(0);
+    expect(request.lastUserText).toContain("Is it fixed?");
+    request.finish("Yes, since noon.");
+    const { params } = await slack.call("chat.postMessage");
+    expect(params).toMatchObject({ channel: "C0DESK", thread_ts: "1800000000.000100" });
+    expect(JSON.stringify(params)).toContain("Yes, since noon.");
+    expect(await keys()).toEqual(["agent:main:team:group:C0DESK:thread:1800000000.000100"]);
+  });
+
+  test("[CHT2] an answer is posted while it is being written, and then edited", async () => {
+    const { slack, model, slackSends } = bind(await openWorld());
+    await slackSends(slack.event({ text: "Tell me a story", channel: "D0ANN" }));
+    const request = await model.request(0);
+    request.stream("Once upon a time");
+    const posted = await slack.call("chat.postMessage");
+    expect(JSON.stringify(posted.params)).toContain("Once upon a time");
+    request.stream(" there was a loom");
+    const edited = await slack.call("chat.update");
+    expect(JSON.stringify(edited.params)).toContain("there was a loom");
+    request.finish(", and it wove.");
+    await soon(() => JSON.stringify(slack.of("chat.update").at(-1)?.params)).toContain("and it wove.");
+    expect(slack.of("chat.postMessage")).toHaveLength(1);
+    for (const { params } of slack.of("chat.update")) expect(params.ts).toBe("1900000000.000001");
+  });
+
+  test("[CHT3] a request with an invalid signature is rejected", async () => {
+    const { slack, model, slackSends, keys } = bind(await openWorld());
+    const event = slack.event({ text: "Hello", channel: "D0ANN" });
+    expect(await slackSends(event, { secret: "f".repeat(32) })).toBe(401);
+    expect([model.count, await keys()]).toEqual([0, []]);
+  });
+
+  test("[CHT4] an event that is delivered again is answered once, also after a restart", async () => {
+    const { world, slack, model, slackSends, keys } = bind(await openWorld());
+    const event = slack.event({ text: "Only once", channel: "D0ANN" });
+    const statuses = await Promise.all([slackSends(event), slackSends(event, { retry: 1 })]);
+    (await model.request(0)).finish("Once.");
+    await slack.call("chat.postMessage");
+    await world.restart();
+    statuses.push(await slackSends(event, { retry: 2 }), await slackSends(event));
+    // A later message is answered after all earlier ones.
+    await slackSends(slack.event({ text: "And this", channel: "D0ANN", ts: "1800000000.000200" }));
+    (await model.request(1)).finish("Twice.");
+    await slack.call("chat.postMessage", 1);
+    expect(statuses).toEqual([200, 200, 200, 200]);
+    expect([model.count, slack.of("chat.postMessage").length]).toEqual([2, 2]);
+    expect(await keys()).toEqual(["agent:main:team:user:U0ANN"]);
+  });
+
+  test("[CHT5] in a group, the model is told who wrote each message", async () => {
+    const { slack, model, slackSends } = bind(await openWorld());
+    const thread = "1800000000.000100";
+    await slackSends(slack.event({ text: `${mention} I prefer tea`, user: "U0ANN", ts: thread }));
+    (await model.request(0)).finish("Noted.");
+    await slack.call("chat.postMessage");
+    await slackSends(
+      slack.event({ text: "I prefer coffee", user: "U0BOB", ts: "1800000000.000200", thread }),
+    );
+    const { messages } = await model.request(1);
+    const said = JSON.stringify(messages);
+    expect(said).toContain("Ann: I prefer tea");
+    expect(said).toContain("Bob: I prefer coffee");
+  });
+
+  test("[CHT6] a group message that does not mention the bot is ignored outside of its threads", async () => {
+    const { world, slack, model, slackSends } = bind(await openWorld());
+    const thread = "1800000000.000100";
+    await slackSends(slack.event({ text: `${mention} join us`, ts: thread }));
+    (await model.request(0)).finish("Here.");
+    await slack.call("chat.postMessage");
+    await world.restart();
+    await slackSends(slack.event({ text: "not for the bot", ts: "1800000000.000300" }));
+    await slackSends(slack.event({ text: "from a bot", ts: "1800000000.000400", thread, botId: "B1" }));
+    await slackSends(slack.event({ text: "and now?", ts: "1800000000.000500", thread }));
+    const request = await model.request(1);
+    expect(request.lastUserText).toContain("and now?");
+    expect(JSON.stringify(request.messages)).not.toMatch(/not for the bot|from a bot/);
+  });
+});
+
+test("[CHT16] a request that failed is accepted when it is sent again", async () => {
+  const { world, slack, model, slackSends } = bind(await openWorld());
+  slack.failNext("auth.test", { body: { ok: false, error: "internal_error" } });
+  const event = slack.event({ text: "Hello", channel: "D0ANN" });
+  expect(await slackSends(event)).toBe(503);
+  expect(world.log()).toContain("Slack did not accept the bot token");
+  expect(await slackSends(event, { retry: 1 })).toBe(200);
+  expect((await model.request(0)).lastUserText).toBe("Hello");
+});
+
+describe("approvals", () => {
+  test("[CHT7] an approval is asked for with buttons, which only the person who wrote can use", async () => {
+    const { world, slack, model, slackSends } = bind(await openWorld({ ask: ["sessions_list"] }));
+    const thread = "1800000000.000100";
+    await slackSends(slack.event({ text: `${mention} list them`, user: "U0ANN", ts: thread }));
+    (await model.request(0)).callTool("sessions_list", {});
+    const card = await slack.call("chat.postMessage");
+    expect(card.params).toMatchObject({ channel: "C0DESK", thread_ts: thread });
+    expect(JSON.stringify(card.params)).toContain("sessions_list");
+    expect(await slackSends(slack.press(card, "Approve", "U0BOB"))).toBe(200);
+    await slack.call("chat.postEphemeral");
+    expect(await world.openApprovals()).toBe(1);
+    expect(await slackSends(slack.press(card, "Approve", "U0ANN"))).toBe(200);
+    expect(await world.openApprovals()).toBe(0);
+    const request = await model.request(1);
+    expect(request.messages.at(-1)).toMatchObject({ role: "tool" });
+    expect(JSON.stringify(request.messages.at(-1))).toContain("team:group:C0DESK");
+    request.finish("That is all of them.");
+    await slack.call("chat.postMessage", 1);
+    const { params } = await slack.call("chat.update");
+    expect(params.ts).toBe("1900000000.000001");
+    expect(JSON.stringify(params)).toMatch(/sessions_list.*was approved by Ann/);
+    expect(String(params.blocks)).not.toContain("button");
+  });
+
+  test("[CHT7] a denied call is not executed", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld({ ask: ["sessions_list"] }));
+    await telegramSends(telegram.update({ text: "list them" }));
+    (await model.request(0)).callTool("sessions_list", {});
+    const card = await telegram.call("sendMessage");
+    await telegramSends(telegram.press(card, 5001, "Deny", ann));
+    const request = await model.request(1);
+    expect(JSON.stringify(request.messages.at(-1))).toContain("rejected");
+    request.finish("As you wish.");
+    await telegram.call("sendMessage", 1);
+  });
+
+  test("[CHT8] only the configured approvers can answer, whoever wrote", async () => {
+    const { world, telegram, model, telegramSends } = bind(
+      await openWorld({ ask: ["sessions_list"], channel: 'approvers: ["6"]' }),
+    );
+    await telegramSends(telegram.update({ text: "@skein_bot list them", from: ann, chat: -100 }));
+    (await model.request(0)).callTool("sessions_list", {});
+    const card = await telegram.call("sendMessage");
+    await telegramSends(telegram.press(card, 5001, "Approve", ann));
+    expect(await world.openApprovals()).toBe(1);
+    await telegramSends(telegram.press(card, 5001, "Approve", bob));
+    expect(await world.openApprovals()).toBe(0);
+    (await model.request(1)).finish("Done.");
+  });
+});
+
+describe("announcements", () => {
+  test("[CHT9] the result of a spawned session is announced in the thread that asked for it", async () => {
+    const { slack, model, slackSends } = bind(await openWorld());
+    const thread = "1800000000.000100";
+    await slackSends(slack.event({ text: `${mention} research gardens`, ts: thread }));
+    (await model.request(0)).callTool("sessions_spawn", { task: "Describe the gardens of Kyoto" });
+    const requests = [await model.request(1), await model.request(2)];
+    const child = requests.find(({ lastUserText }) => lastUserText.includes("gardens of Kyoto"));
+    const parent = requests.find((request) => request !== child);
+    parent?.finish("I am on it.");
+    await slack.call("chat.postMessage");
+    child?.finish("Moss and stone.");
+    (await model.request(3)).finish("The gardens are moss and stone.");
+    const { params } = await slack.call("chat.postMessage", 1);
+    expect(params).toMatchObject({ channel: "C0DESK", thread_ts: thread });
+    expect(JSON.stringify(params)).toContain("moss and stone");
+  });
+});
+
+describe("packages", () => {
+  test("[CHT10] a missing package is reported with the command that installs it", async () => {
+    const { world, slack, slackSends } = bind(await openWorld({ packages: null }));
+    expect(await slackSends(slack.event({ text: "Hello", channel: "D0ANN" }))).toBe(503);
+    expect(world.log()).toContain(
+      'Channel \\"team\\" (Slack) needs the packages chat and @chat-adapter/slack, which are not installed. Run: npm install chat@4 @chat-adapter/slack@4.',
+    );
+  });
+
+  test("[CHT11] an unsupported version is reported with the command that installs a supported one", async () => {
+    const packages = { chat: "5.0.0", "@chat-adapter/slack": "4.41.1", "@chat-adapter/telegram": "4.38.9" };
+    const { world, slack, telegram, slackSends, telegramSends } = bind(await openWorld({ packages }));
+    expect(await slackSends(slack.event({ text: "Hello", channel: "D0ANN" }))).toBe(503);
+    expect(world.log()).toContain("cannot use chat 5.0.0, because Skein supports 4.39 or newer, below 5");
+    expect(await telegramSends(telegram.update({ text: "Hello" }))).toBe(503);
+    expect(world.log()).toContain("Run: npm install chat@4.");
+  });
+});
+
+describe("Telegram", () => {
+  test("[CHT1] a direct message is answered in its chat", async () => {
+    const { telegram, model, telegramSends, keys } = bind(await openWorld());
+    expect(await telegramSends(telegram.update({ text: "Is it fixed?" }))).toBe(200);
+    (await model.request(0)).finish("Yes, since noon.");
+    const { params } = await telegram.call("sendMessage");
+    expect(params).toMatchObject({ chat_id: "5", text: "Yes, since noon\\." });
+    expect(await keys()).toEqual(["agent:main:tg:user:5"]);
+  });
+
+  test("[CHT1] a message in a topic of a group is answered in its topic", async () => {
+    const { telegram, model, telegramSends, keys } = bind(await openWorld());
+    await telegramSends(telegram.update({ text: "@skein_bot Is it fixed?", chat: -100, topic: 7 }));
+    const request = await model.request(0);
+    expect(request.lastUserText).toBe("Ann: Is it fixed?");
+    request.finish("Yes");
+    const { params } = await telegram.call("sendMessage");
+    expect(params).toMatchObject({ chat_id: "-100", message_thread_id: 7, text: "Yes" });
+    expect(await keys()).toEqual(["agent:main:tg:group:-100:thread:7"]);
+  });
+
+  test("[CHT2] an answer is posted while it is being written, and continues after a restart in the same message", async () => {
+    const { world, telegram, model, telegramSends } = bind(await openWorld());
+    await telegramSends(telegram.update({ text: "Tell me a story" }));
+    (await model.request(0)).stream("Once upon a time");
+    expect((await telegram.call("sendMessage")).params.text).toBe("Once upon a time");
+    await world.restart();
+    (await model.request(1)).finish("Once upon a time there was a loom");
+    await soon(() => telegram.of("editMessageText").at(-1)?.params).toMatchObject({
+      message_id: 5001,
+      text: "Once upon a time there was a loom",
+    });
+    expect(telegram.of("sendMessage")).toHaveLength(1);
+  });
+
+  test("[CHT3] an update without the secret token is rejected", async () => {
+    const { telegram, model, telegramSends, keys } = bind(await openWorld());
+    expect(await telegramSends(telegram.update({ text: "Hello" }), "wrong-secret")).toBe(401);
+    expect([model.count, await keys()]).toEqual([0, []]);
+  });
+
+  test("[CHT4] an update that is delivered again is answered once, also after a restart", async () => {
+    const { world, telegram, model, telegramSends } = bind(await openWorld());
+    const update = telegram.update({ text: "Only once" });
+    const statuses = [await telegramSends(update), await telegramSends(update)];
+    (await model.request(0)).finish("Once");
+    await telegram.call("sendMessage");
+    await world.restart();
+    statuses.push(await telegramSends(update));
+    // A different update can also contain the same message.
+    statuses.push(await telegramSends(telegram.update({ text: "Only once", messageId: 1 })));
+    await telegramSends(telegram.update({ text: "And this" }));
+    (await model.request(1)).finish("Twice");
+    await telegram.call("sendMessage", 1);
+    expect(statuses).toEqual([200, 200, 200, 200]);
+    expect([model.count, telegram.of("sendMessage").length]).toEqual([2, 2]);
+  });
+
+  test("[CHT5] in a group, the model is told who wrote each message", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld());
+    await telegramSends(telegram.update({ text: "@skein_bot I prefer tea", from: ann, chat: -100 }));
+    (await model.request(0)).finish("Noted");
+    await telegram.call("sendMessage");
+    await telegramSends(telegram.update({ text: "@skein_bot I prefer coffee", from: bob, chat: -100 }));
+    const said = JSON.stringify((await model.request(1)).messages);
+    expect(said).toContain("Ann: I prefer tea");
+    expect(said).toContain("Bob: I prefer coffee");
+  });
+
+  test("[CHT12] the model sees an image and reads a text file", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld());
+    const pixel =
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    telegram.files.set("image", Buffer.from(pixel, "base64"));
+    telegram.files.set("notes", Buffer.from("The pump is in the cellar."));
+    const image = { file_id: "image", file_unique_id: "1", file_name: "pump.png", mime_type: "image/png" };
+    await telegramSends(telegram.update({ files: { caption: "What is this?", document: image } }));
+    const request = await model.request(0);
+    expect(JSON.stringify(request.messages.at(-1))).toContain(`data:image/png;base64,${pixel}`);
+    request.finish("One pixel");
+    await telegram.call("sendMessage");
+    const notes = { file_id: "notes", file_unique_id: "2", file_name: "notes.txt", mime_type: "text/plain" };
+    await telegramSends(telegram.update({ files: { caption: "And this?", document: notes } }));
+    expect((await model.request(1)).lastUserText).toBe(
+      "And this?\n\n[File: notes.txt (text/plain)]\nThe pump is in the cellar.",
+    );
+  });
+
+  test("[CHT13] a long answer is delivered as several messages", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld({ channel: "streaming: off" }));
+    await telegramSends(telegram.update({ text: "Everything, please" }));
+    const words = Array.from({ length: 1500 }, (_, index) => `w${index}`).join(" ");
+    (await model.request(0)).finish(words);
+    const sent = [
+      await telegram.call("sendMessage", 0),
+      await telegram.call("sendMessage", 1),
+      await telegram.call("sendMessage", 2),
+    ];
+    expect(sent.map(({ params }) => params.text).join(" ")).toBe(words);
+  });
+
+  test("[CHT14] a delivery that fails is repeated, and continues after the parts that arrived", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld({ channel: "streaming: off" }));
+    await telegramSends(telegram.update({ text: "Everything, please" }));
+    const parts = ["a", "b"].map((letter) => letter.repeat(3400));
+    telegram.failNext("sendMessage", {
+      status: 502,
+      body: { ok: false, error_code: 502, description: "Bad Gateway" },
+    });
+    (await model.request(0)).finish(parts.join("\n\n"));
+    await telegram.call("sendMessage", 1);
+    expect(telegram.of("sendMessage").map(({ params }) => params.text)).toEqual(parts);
+  });
+});
+
+/** Methods without their object, so that a test reads as a story. */
+function bind(world: ChatWorld) {
+  const { slack, telegram, model } = world;
+  return {
+    ...{ world, slack, telegram, model },
+    slackSends: world.slackSends.bind(world),
+    telegramSends: world.telegramSends.bind(world),
+    keys: world.keys.bind(world),
+  };
+}
