@@ -20,6 +20,8 @@ export type {
   AppendItem,
   AppendOptions,
   BlobStore,
+  EmbeddedEntry,
+  Embedding,
   EntryPage,
   EntryRange,
   Json,
@@ -44,6 +46,7 @@ export type {
   Store,
   StoreChange,
   TrashedSession,
+  UnembeddedEntry,
   WatchStore,
 } from "./store/contract.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
