@@ -4,7 +4,9 @@ import { present } from "../core/present.ts";
 import type { SearchPayload } from "../protocol/session-list.ts";
 import type { Scope, SearchHit, SearchQuery, Store } from "../store/contract.ts";
 import { userScope } from "../store/list-query.ts";
-import { matchedRanges } from "../store/search-text.ts";
+import { matchedRanges } from "../store/search/snippet.ts";
+import { mergeByRank } from "../store/search/vectors.ts";
+import type { App } from "./app.ts";
 
 /** The position of the last hit that paging can reach. It is limited because each page ranks all earlier hits again. */
 const maxOffset = 1000;
@@ -15,7 +17,7 @@ const readsAtATime = 8;
  * Entries newer than the first page are omitted so that they do not move other hits between pages.
  */
 export async function searchSessions(
-  store: Store,
+  app: Pick<App, "store" | "embeddings">,
   scope: Scope,
   { limit = 10, ...query }: Omit<SearchQuery, "offset">,
   { cursor, now }: { readonly cursor: string | undefined; readonly now: number },
@@ -24,7 +26,7 @@ export async function searchSessions(
   const until = Math.min(query.until ?? startedAt, startedAt);
   const asked = cursor === undefined ? query : { ...query, until };
   // One extra hit is requested to determine whether there is another page.
-  const { hits, behind } = await store.search.search(scope, { ...asked, offset, limit: limit + 1 });
+  const { hits, behind } = await findHits(app, scope, { ...asked, offset, limit: limit + 1 });
   const next = offset + limit;
   const rows = await mapConcurrently(hits.slice(0, limit), readsAtATime, async (hit) => {
     const { key, sessionId, entryId, role, time, snippet } = hit;
@@ -37,7 +39,7 @@ export async function searchSessions(
       time,
       snippet,
       ranges,
-      active: await isActive(store, scope, hit),
+      active: await isActive(app.store, scope, hit),
     };
   });
   return present({
@@ -61,4 +63,31 @@ async function isActive(
     if (error instanceof SkeinError && error.code === "not_found") return false;
     throw error;
   }
+}
+
+/** The most hits that a store returns at once. */
+const pageSize = 100;
+
+/** Searches by words and, if embeddings are configured, also by meaning. */
+export async function findHits(
+  { store, embeddings }: Pick<App, "store" | "embeddings">,
+  scope: Scope,
+  query: SearchQuery,
+): ReturnType<Store["search"]["search"]> {
+  const embedding = (await embeddings?.ofQuery(query.text)) ?? null;
+  if (embedding === null || store.search.nearest === undefined) return store.search.search(scope, query);
+  const { offset = 0, limit = 10 } = query;
+  const near = await store.search.nearest(scope, { ...query, limit: pageSize }, embedding);
+  const words: SearchHit[] = [];
+  let behind = 0;
+  for (let isMore = true; isMore && words.length < offset + limit; ) {
+    const page = await store.search.search(scope, { ...query, offset: words.length, limit: pageSize });
+    words.push(...page.hits);
+    behind = page.behind;
+    isMore = page.hits.length === pageSize;
+  }
+  const hits = mergeByRank(words, near);
+  const first = new Map(hits.toReversed().map((hit) => [hit.sessionId, hit]));
+  const shown = query.bySession === true ? hits.filter((hit) => first.get(hit.sessionId) === hit) : hits;
+  return { hits: shown.slice(offset, offset + limit), behind };
 }

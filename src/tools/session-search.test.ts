@@ -36,6 +36,16 @@ describe("session_search", () => {
     });
   });
 
+  test("returns the best match of each session on request", async () => {
+    const world = readingWorld();
+    for (const key of ["agent:main:main", "agent:main:session:trip"])
+      await world.create(key, {}, [said("Kyoto, and then home"), said("Kyoto")]);
+    expect(await world.ask(sessionSearch, { query: "kyoto" })).toMatchObject({ count: 4 });
+    const best = await world.ask(sessionSearch, { query: "kyoto", bySession: true });
+    expect(best.count).toBe(2);
+    expect(new Set(hitsOf(best).map(({ sessionId }) => sessionId)).size).toBe(2);
+  });
+
   test("[TLK24] a secret at the edge of a snippet is not shown in part", async () => {
     await fc.assert(
       fc.asyncProperty(

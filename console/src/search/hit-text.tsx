@@ -10,6 +10,9 @@ export function hitPath({ key, entryId }: SearchHit, userId?: string): string {
   return sessionPath({ key, ...userParam({ userId }) }, "", { entry: entryId });
 }
 
+/** The kinds of entries that the transcript shows as Markdown. */
+const markdownRoles = new Set(["user", "assistant", "summary"]);
+
 /** Around a match while the marks of Markdown are removed. */
 const matchStart = "\ue000";
 const matchEnd = "\ue001";
@@ -25,8 +28,9 @@ export function HitText({ hit: { snippet: given, ranges, role } }: { readonly hi
     from = end;
   }
   marked += snippet.slice(from);
-  const isMarkdown = role === "user" || role === "assistant";
-  const parts = (isMarkdown ? withoutMarkup(marked) : marked).replace(/\s+/g, " ").split(matchStart);
+  const parts = (markdownRoles.has(role) ? withoutMarkup(marked) : marked)
+    .replace(/\s+/g, " ")
+    .split(matchStart);
   return parts.map((part, index) => {
     const end = index === 0 ? -1 : part.indexOf(matchEnd);
     return (

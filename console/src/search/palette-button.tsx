@@ -1,11 +1,16 @@
 import { TextSearch } from "lucide-react";
 import { Suspense, useEffect, useState } from "react";
+import buttons from "../ui/button.module.css";
 import { Kbd } from "../ui/keys.tsx";
 import { lazyPart } from "../ui/lazy-part.tsx";
 import { PageBoundary } from "../ui/page-boundary.tsx";
 import styles from "./palette-button.module.css";
 
-const Palette = lazyPart(() => import("./palette.tsx"));
+const loadPalette = () => import("./palette.tsx");
+const Palette = lazyPart(loadPalette);
+
+/** After the first view, whose requests come first. */
+const preloadMs = 2000;
 
 /** Opens the palette, which Mod+K also does from anywhere. */
 export function PaletteButton() {
@@ -25,6 +30,12 @@ export function PaletteButton() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  // Loaded before it is needed, so that it also opens while the gateway is offline.
+  useEffect(() => {
+    const timer = setTimeout(() => void loadPalette().catch(() => undefined), preloadMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const close = () => setIsOpen(false);
   return (
     <>
       <button type="button" className={styles.button} onClick={() => setIsOpen(true)}>
@@ -32,12 +43,39 @@ export function PaletteButton() {
         Go to… <Kbd keys="Mod+K" />
       </button>
       {isOpen && (
-        <PageBoundary path="">
+        <PageBoundary path="" fallback={(retry) => <PaletteFailure onRetry={retry} onClose={close} />}>
           <Suspense fallback={null}>
-            <Palette onClose={() => setIsOpen(false)} />
+            <Palette onClose={close} />
           </Suspense>
         </PageBoundary>
       )}
     </>
+  );
+}
+
+/** Over the page, because the button has no room for it. It takes the focus, which the palette would have. */
+function PaletteFailure({
+  onRetry,
+  onClose,
+}: {
+  readonly onRetry: () => void;
+  readonly onClose: () => void;
+}) {
+  return (
+    <div
+      className={styles.failure}
+      role="alert"
+      onKeyDown={({ key }) => {
+        if (key === "Escape") onClose();
+      }}
+    >
+      <p>“Go to…” could not be loaded from the gateway.</p>
+      <button type="button" autoFocus className={buttons.button} onClick={onRetry}>
+        Try again
+      </button>
+      <button type="button" className={buttons.button} data-look="quiet" onClick={onClose}>
+        Close <Kbd keys="Escape" />
+      </button>
+    </div>
   );
 }

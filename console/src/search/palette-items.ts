@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { useLocation, useSearchParams } from "wouter";
-import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useChange, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import { partOf } from "../live/desk.ts";
 import { fullName, idOf } from "../live/session-row.ts";
@@ -87,7 +87,7 @@ function useSessionItems(): readonly PaletteItem[] {
 }
 
 function useActions(): readonly PaletteItem[] {
-  const { client } = useGateway();
+  const change = useChange();
   const [path] = useLocation();
   const [query] = useSearchParams();
   const mayCreate = useMay("sessions.create");
@@ -98,7 +98,7 @@ function useActions(): readonly PaletteItem[] {
     const place = open ?? { key: "main", ...user };
     const here = open === null ? "of main" : "of this session";
     const create = async () => {
-      const { key } = await client.call("sessions.create", user);
+      const { key } = await change("sessions.create", user);
       return sessionPath({ key, ...user });
     };
     const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -128,7 +128,7 @@ function useActions(): readonly PaletteItem[] {
       ),
       ...(maySignOut ? [action("sign out", "Sign out…", accessPath({ tab: "tokens", do: "sign-out" }))] : []),
     ];
-  }, [client, path, query, mayCreate, maySignOut]);
+  }, [change, path, query, mayCreate, maySignOut]);
 }
 
 /** The user that the open page belongs to. */

@@ -181,7 +181,9 @@ function PaletteRow({
       {item.thread !== undefined && <span className={styles.thread} aria-hidden />}
       {hit === undefined ? (
         <>
-          <span className={styles.name}>{item.name}</span>
+          <span className={styles.name} dir="auto">
+            {item.name}
+          </span>
           {item.note !== undefined && (
             <span className={styles.note} data-note={item.note}>
               {item.note}
@@ -190,12 +192,12 @@ function PaletteRow({
         </>
       ) : (
         <>
-          <span className={styles.name}>
+          <span className={styles.name} dir="auto">
             <HitText hit={hit} />
           </span>
           <span className={styles.note}>
-            {!hit.active && <GitBranch size={12} aria-label="on another branch" />} {names.nameOf(hit)} ·{" "}
-            {roleWord(hit.role)}
+            {!hit.active && <GitBranch size={12} aria-label="on another branch" />}{" "}
+            <bdi>{names.nameOf(hit)}</bdi> · {roleWord(hit.role)}
           </span>
         </>
       )}

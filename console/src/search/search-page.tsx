@@ -9,6 +9,7 @@ import { useSessionNames } from "../live/session-names.ts";
 import { userParam } from "../paths.ts";
 import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
+import choices from "../ui/choice.module.css";
 import { Choice, UserChoice } from "../ui/choice.tsx";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { ErrorNotice, Notice } from "../ui/notice.tsx";
@@ -27,11 +28,12 @@ const roles = {
   assistant: "agents",
   toolResult: "tools",
 } as const;
+const groups = { "": "every result", session: "the best of each session" } as const;
 const ages = { "": "any time", "1": "last 24 hours", "7": "last 7 days", "30": "last 30 days" } as const;
 const pageSize = 25;
 const hourMs = 3_600_000;
 
-/** `/search?q=&role=&days=&key=&user=`: full-text search in every session, on every branch. */
+/** `/search?q=&role=&days=&group=&key=&user=`: full-text search in every session, on every branch. */
 export default function SearchPage() {
   const [query, change] = useQueryFields();
   const words = query.get("q") ?? "";
@@ -40,6 +42,7 @@ export default function SearchPage() {
   const search = useSearchHits(words.trim(), {
     role: query.get("role"),
     days: query.get("days"),
+    bySession: query.get("group") === "session",
     key,
     userId,
   });
@@ -66,7 +69,7 @@ export default function SearchPage() {
           first={search.hits[0] === undefined ? null : hitPath(search.hits[0], userId)}
           onDown={() => roving.focus("0")}
         />
-        <div className={styles.filters}>
+        <div className={`${styles.filters} ${choices.menus}`} data-scroll-cue>
           <Choice
             label="By"
             value={query.get("role") ?? ""}
@@ -79,6 +82,12 @@ export default function SearchPage() {
             options={ages}
             onChange={(days) => change({ days: days || null })}
           />
+          <Choice
+            label="Show"
+            value={query.get("group") ?? ""}
+            options={groups}
+            onChange={(group) => change({ group: group || null })}
+          />
           <UserChoice />
           {key !== null && (
             <button type="button" className={buttons.button} onClick={() => change({ key: null })}>
@@ -89,7 +98,7 @@ export default function SearchPage() {
       </header>
       <div ref={roving.list} className={styles.results} onKeyDown={onKeyDown} aria-busy={search.isLoading}>
         {words.trim() === "" ? (
-          <Notice text="Searches every message, answer and tool result, on every branch of every session." />
+          <Notice text='Searches every message, answer and tool result, on every branch of every session. Enter words or a question. "Quoted words" must occur exactly, -word must not occur.' />
         ) : search.error !== null && search.isFailed ? (
           <ErrorNotice error={search.error} />
         ) : search.isLoading ? (
@@ -106,7 +115,7 @@ export default function SearchPage() {
               >
                 <Link href={hitPath(hit, userId)} className={styles.link} {...roving.item(String(index))}>
                   <span className={styles.line}>
-                    <b>{names.nameOf({ key: hit.key, userId })}</b>
+                    <b dir="auto">{names.nameOf({ key: hit.key, userId })}</b>
                     <span>{roleWord(hit.role)}</span>
                     {!hit.active && (
                       <span className={styles.branch}>
@@ -115,7 +124,7 @@ export default function SearchPage() {
                     )}
                     <time title={fullTime(hit.time)}>{entryTime(hit.time)}</time>
                   </span>
-                  <span className={styles.snippet}>
+                  <span className={styles.snippet} dir="auto">
                     <HitText hit={hit} />
                   </span>
                 </Link>
@@ -214,11 +223,12 @@ function WordsField({
 interface HitFilter {
   readonly role: string | null;
   readonly days: string | null;
+  readonly bySession: boolean;
   readonly key: string | null;
   readonly userId: string | undefined;
 }
 
-function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
+function useSearchHits(words: string, { role, days, bySession, key, userId }: HitFilter) {
   const { client } = useGateway();
   // The start of the hour, so that the query stays the same while the page is open.
   const since =
@@ -228,6 +238,7 @@ function useSearchHits(words: string, { role, days, key, userId }: HitFilter) {
     limit: pageSize,
     ...(role === null ? {} : { role }),
     ...(since === undefined || Number.isNaN(since) ? {} : { since }),
+    ...(bySession ? { bySession } : {}),
     ...(key === null ? {} : { key }),
     ...userParam({ userId }),
   };

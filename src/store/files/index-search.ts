@@ -1,37 +1,46 @@
 import type { Scope, SearchQuery } from "../contract.ts";
-import type { IndexedHit } from "../search-rank.ts";
-import { compareHits } from "../search-rank.ts";
-import type { SearchStatistics, SearchTerm, SearchTerms } from "../search-text.ts";
-import { bm25 } from "../search-text.ts";
+import type { QueryTerms } from "../search/query-terms.ts";
+import type { SearchStatistics } from "../search/rank.ts";
+import { mostScored, Ranker } from "../search/rank.ts";
+import type { IndexedText, RankedEntry, ScoredEntry, Surroundings } from "../search/rank-hits.ts";
+import { rankEntries, scoreEntries } from "../search/rank-hits.ts";
+import type { WordCodes } from "../search/words.ts";
 import type { IndexDb } from "./index-db.ts";
-import { scopeWord, scopeWordCount } from "./index-db.ts";
+import { scopeWord, userPrefix } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Only this many of the newest hits for a word are ranked. */
-const mostRanked = 20_000;
+/** Only this many of the newest entries with a word are considered. */
+const mostRows = 20_000;
+/** Words are looked up from the rarest on until this many entries have been considered. */
+const mostConsidered = 60_000;
 
-/** `row` is the entry's row in the index. */
-export interface FoundEntry extends IndexedHit {
+/** An entry that can be read from its log. `row` is its row in the index. */
+export interface FoundEntry {
+  readonly row: number;
   readonly uid: string;
   readonly entryId: string;
   readonly role: string;
   readonly time: number;
+  readonly length: number;
 }
 
 /** Hits, best first, with the statistics used to rank them. */
 export interface FoundEntries {
   readonly statistics: SearchStatistics;
-  readonly found: readonly FoundEntry[];
+  readonly found: readonly RankedEntry<FoundEntry>[];
 }
 
 /** A search that can be sent to another thread. */
 export interface WordSearch {
-  readonly terms: SearchTerms;
-  /** The scope as part of the full-text query. */
-  readonly scope: string;
-  /** Selects all entries searched, whether or not they contain the words. */
+  readonly terms: QueryTerms;
+  /** Precedes every word of the user. */
+  readonly prefix: string;
+  /** Words that every hit has. */
+  readonly scope: readonly string[];
+  /** Selects the totals of all entries searched, whether or not they contain the words. */
   readonly searched: Omit<Condition, "table">;
+  readonly role: string | null;
   readonly since: number;
   readonly until: number;
   readonly limit: number;
@@ -42,14 +51,13 @@ export interface WordSearch {
 export function wordSearch(
   scope: Scope,
   query: SearchQuery,
-  terms: SearchTerms,
+  terms: QueryTerms,
   uid: string | null,
   limit: number,
 ): WordSearch {
   const { userId = "", agentId } = scope;
   const { role, since = 0, until = Number.MAX_SAFE_INTEGER } = query;
   const asked = [
-    scopeWord("u", userId),
     ...(agentId === undefined ? [] : [scopeWord("a", agentId)]),
     ...(uid === null ? [] : [scopeWord("s", uid)]),
     ...(role === undefined ? [] : [scopeWord("r", role)]),
@@ -70,167 +78,229 @@ export function wordSearch(
     sql: `uid IN (SELECT uid FROM ${table} WHERE ${sessions.join(" AND ")})${role === undefined ? "" : " AND role = ?"}`,
     values: [...values, agentId, uid, role].filter((value) => typeof value === "string"),
   };
-  return { terms, scope: `scope : (${asked.join(" AND ")})`, searched, since, until, limit, reached };
+  const prefix = userPrefix(userId);
+  return { terms, prefix, scope: asked, searched, role: role ?? null, since, until, limit, reached };
 }
 
-const phraseOf = ({ words, prefix }: SearchTerm) => `"${words.join(" ")}"${prefix ? " *" : ""}`;
-
-/**
- * Returns the best hits first. Entries with only some of the words are ranked only if too few entries have all of them.
- */
+/** Returns the best hits first. */
 export function searchWords(index: IndexDb, search: WordSearch): FoundEntries {
-  const whole = new Set(rowsWithAll(index, search));
-  if (whole.size >= search.limit) {
-    const best = rankHits(index, search, whole, [...whole]);
-    if (best.found.length >= search.limit) return best;
-  }
-  return rankHits(index, search, whole, null);
-}
-
-/** `only` lists the rows to rank. `null` means all rows that contain a term. */
-function rankHits(
-  index: IndexDb,
-  search: WordSearch,
-  whole: ReadonlySet<number>,
-  only: readonly number[] | null,
-): FoundEntries {
-  const { any } = search.terms;
-  const hits = new Map<number, { counts: number[]; length: number }>();
-  /** Returns the number of entries with each term. */
-  const count = (rows: readonly number[] | null) =>
-    any.map((term, at) => {
-      const counted = countTerm(index, term, search, rows);
-      for (const { row, count, length } of counted) {
-        const hit = hits.get(row) ?? { counts: any.map(() => 0), length };
-        hit.counts[at] = count;
-        hits.set(row, hit);
-      }
-      return counted.length;
-    });
-  const counted = count(only);
-  const holding = only === null ? counted : any.map((term) => countHolding(index, term, search));
-  // An entry with all words is ranked even if too many newer entries have some of them.
-  const older =
-    only === null ? [...whole].filter((row) => hits.get(row)?.counts.every(Boolean) !== true) : [];
-  if (older.length > 0) count(older);
-  const statistics = { entries: countSearched(index, search), holding };
-  const scoreOf = bm25(statistics);
-  const ranked = [...hits].map(([row, { counts, length }]) => ({
-    row,
-    hasAllWords: whole.has(row),
-    score: scoreOf(counts, length),
-    counts,
-    length,
-  }));
-  return { statistics, found: firstEntries(index, ranked.toSorted(compareHits), search) };
+  const finder = new CandidateFinder(index, search);
+  const statistics = { entries: countSearched(index, search), holding: finder.holding };
+  const ranker = new Ranker(search.terms, statistics);
+  const candidates = readEntries(index, search, finder.find(), ranker.weights);
+  const { scored, sources } = scoreEntries(ranker, candidates);
+  const surroundings = sources.map((entry) => readAround(index, search, entry));
+  const ranked = rankEntries(ranker, scored, surroundings).slice(0, search.limit);
+  return { statistics, found: withoutCodes(ranked) };
 }
 
 function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
-  const row = db.sql(`SELECT count(*) AS count FROM said WHERE ${searched.sql}`).get(...searched.values);
-  return Number(row?.count);
+  const sql = `SELECT coalesce(sum(entries), 0) AS count FROM said_totals WHERE ${searched.sql}`;
+  return Number(db.sql(sql).get(...searched.values)?.count);
 }
 
-/**
- * Returns rows, newest first. Sessions out of reach are excluded before the limit applies, so they cannot crowd out
- * others.
- */
-function hitRows(
+/** The terms that are known to be in an entry, as the bits of a number. */
+type Held = number;
+
+/** A search looks at the rows of this many words without counting them first. */
+const fewWords = 3;
+
+/** Looks words up from the rarest on, so common words cannot crowd them out. */
+class CandidateFinder {
+  readonly #index: IndexDb;
+  readonly #search: WordSearch;
+  readonly #rows = new Map<number, readonly number[]>();
+  readonly holding: readonly number[];
+
+  constructor(index: IndexDb, search: WordSearch) {
+    this.#index = index;
+    this.#search = search;
+    const { terms } = search.terms;
+    this.holding = terms.map(({ word }, at) =>
+      terms.length > fewWords ? countRows(index, search, word) : this.#rowsOf(at).length,
+    );
+  }
+
+  find(): Map<number, Held> {
+    const found = new Map<number, Held>();
+    let considered = 0;
+    const order = [...this.holding.keys()].filter((at) => this.#holding(at) > 0);
+    for (const at of order.toSorted((one, other) => this.#holding(one) - this.#holding(other))) {
+      if (considered >= mostConsidered) break;
+      const rows = this.#rowsOf(at);
+      considered += rows.length;
+      for (const row of rows) found.set(row, (found.get(row) ?? 0) + 2 ** at);
+    }
+    for (const row of this.#rowsWithAll()) found.set(row, 2 ** this.holding.length - 1);
+    return found;
+  }
+
+  /** An entry with all words is considered even if too many newer entries have some of them. */
+  #rowsWithAll(): readonly number[] {
+    const words = [...new Set(this.#search.terms.all.flat())];
+    const isCut = this.holding.some((count) => count >= mostRows);
+    return isCut && words.length > 1 ? findRows(this.#index, this.#search, words, mostScored) : [];
+  }
+
+  #holding(at: number): number {
+    return this.holding[at] ?? 0;
+  }
+
+  #rowsOf(at: number): readonly number[] {
+    const word = this.#search.terms.terms[at]?.word ?? "";
+    const rows = this.#rows.get(at) ?? findRows(this.#index, this.#search, [word], mostRows);
+    this.#rows.set(at, rows);
+    return rows;
+  }
+}
+
+function termsIn(held: Held, weights: readonly number[]): number[] {
+  return [...weights.keys()].filter((at) => Math.floor(held / 2 ** at) % 2 === 1);
+}
+
+/** Yields groups of rows, the ones with the most weight first, then the newest. */
+function* byWeight(candidates: ReadonlyMap<number, Held>, weights: readonly number[]): Generator<number[]> {
+  const rows = new Map<Held, number[]>();
+  for (const [row, held] of candidates) {
+    const same = rows.get(held);
+    if (same === undefined) rows.set(held, [row]);
+    else same.push(row);
+  }
+  const weightOf = (held: Held) => termsIn(held, weights).reduce((sum, at) => sum + (weights[at] ?? 0), 0);
+  const heaviest = [...rows.keys()].map((held) => ({ held, weight: weightOf(held) }));
+  let group: number[] = [];
+  for (const { held } of heaviest.sort((one, other) => other.weight - one.weight))
+    for (const row of Float64Array.from(rows.get(held) ?? [])
+      .sort()
+      .reverse()) {
+      group.push(row);
+      if (group.length < mostScored) continue;
+      yield group;
+      group = [];
+    }
+  yield group;
+}
+
+interface IndexedRow extends FoundEntry, IndexedText {}
+
+/** Reads the candidates with the most weight. */
+function readEntries(
   { db }: IndexDb,
-  columns: string,
-  body: string,
-  { scope, reached }: WordSearch,
-  only: readonly number[] | null = null,
-): Record<string, unknown>[] {
-  const within =
-    reached === null
-      ? "WHERE words MATCH ?"
-      : `CROSS JOIN said AS heard ON heard.id = words.rowid
-         WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM ${reached.table} WHERE ${reached.sql})`;
-  // The plus prevents SQLite from querying the index again for each row.
-  const among = only === null ? "" : "AND +words.rowid IN (SELECT value FROM json_each(?))";
-  const rows = only === null ? [] : [JSON.stringify(only)];
-  return db
-    .sql(`SELECT ${columns} FROM words ${within} ${among} ORDER BY words.rowid DESC LIMIT ${mostRanked}`)
-    .all(`${scope} AND body : (${body})`, ...(reached?.values ?? []), ...rows);
-}
-
-/** A weight that makes one occurrence count as infinitely many. */
-const heavy = "1e12";
-/** An entry's normalized length in `bm25`. It can be computed because scope words occur exactly once per entry. */
-const normColumn = `bm25(words, ${heavy}, 0.0) / bm25(words, 1.0, 0.0) - 1 AS norm`;
-const shareColumn = `bm25(words, 0.0, 1.0) / bm25(words, 0.0, ${heavy}) AS share`;
-
-function rowsWithAll(index: IndexDb, search: WordSearch): number[] {
-  const body = search.terms.all.map(phraseOf).join(" AND ");
-  return hitRows(index, "words.rowid AS row", body, search).map(({ row }) => Number(row));
-}
-
-function countHolding(index: IndexDb, term: SearchTerm, search: WordSearch): number {
-  return hitRows(index, "1", phraseOf(term), search).length;
-}
-
-/**
- * Counts the occurrences of a term in each entry. SQL can access the index only through `bm25`, whose statistics cover
- * all users but cancel out here. For a term that occurs `count` times, `bm25` is `weight * count / (count + norm)`. For
- * an infinitely heavy column, it is `weight`.
- */
-function countTerm(
-  index: IndexDb,
-  term: SearchTerm,
   search: WordSearch,
-  only: readonly number[] | null,
-): { readonly row: number; readonly count: number; readonly length: number }[] {
-  const columns = `words.rowid AS row, ${shareColumn}, ${normColumn}`;
-  const rows = hitRows(index, columns, phraseOf(term), search, only);
-  const lengthOf = lengthByNorm(index);
-  return rows.map((hit) => {
-    const [share, norm] = [Number(hit.share), Number(hit.norm)];
-    const count = Math.max(1, Math.round((norm * share) / (1 - share)));
-    return { row: Number(hit.row), count, length: lengthOf(norm) };
+  candidates: ReadonlyMap<number, Held>,
+  weights: readonly number[],
+): IndexedRow[] {
+  const found: IndexedRow[] = [];
+  const sql = `SELECT ${columns} FROM said WHERE id IN (SELECT value FROM json_each(?))`;
+  for (const some of byWeight(candidates, weights)) {
+    if (found.length >= mostScored) break;
+    const read = db
+      .sql(sql)
+      .all(JSON.stringify(some))
+      .map((row) => indexedRow(row, termsIn(candidates.get(Number(row.id)) ?? 0, weights)));
+    const byRow = new Map(read.map((entry) => [entry.row, entry]));
+    const within = some
+      .map((row) => byRow.get(row))
+      .filter((entry) => entry !== undefined && isWithin(search, entry));
+    found.push(...(within as IndexedRow[]).slice(0, mostScored - found.length));
+  }
+  return found;
+}
+
+const columns = "id, uid, entry_id, role, time, length, codes";
+
+function indexedRow(row: Record<string, unknown>, held: readonly number[]): IndexedRow {
+  return {
+    row: Number(row.id),
+    position: Number(row.id),
+    uid: String(row.uid),
+    entryId: String(row.entry_id),
+    role: String(row.role),
+    time: Number(row.time),
+    length: Number(row.length),
+    codes: codesIn(row.codes as Uint8Array),
+    held,
+  };
+}
+
+function codesIn(bytes: Uint8Array): WordCodes {
+  const { buffer, byteOffset, byteLength } = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+  return new Uint32Array(buffer, byteOffset, byteLength / 4);
+}
+
+function isWithin({ role, since, until }: WordSearch, entry: FoundEntry): boolean {
+  return entry.time >= since && entry.time <= until && (role === null || entry.role === role);
+}
+
+/** Reads an entry's neighbors in its session. Those that are not searched are `null`. */
+function readAround({ db }: IndexDb, search: WordSearch, entry: IndexedRow): Surroundings<IndexedRow> {
+  const read = (order: string) =>
+    db
+      .sql(`SELECT ${columns} FROM said WHERE uid = ? AND id ${order} LIMIT 2`)
+      .all(entry.uid, entry.row)
+      .map((row) => indexedRow(row, []))
+      .map((near) => (isWithin(search, near) ? near : null));
+  const [before = null, earlier = null] = read("< ? ORDER BY id DESC");
+  const [after = null, later = null] = read("> ? ORDER BY id");
+  return [earlier, before, entry, after, later];
+}
+
+/** Drops what only the ranking needs, so that little is sent between threads. */
+function withoutCodes(hits: readonly RankedEntry<IndexedRow>[]): RankedEntry<FoundEntry>[] {
+  const made = new Map<number, ScoredEntry<FoundEntry>>();
+  const bare = ({ entry: { codes: _, held: __, position: ___, ...entry }, own }: ScoredEntry<IndexedRow>) => {
+    const known = made.get(entry.row) ?? { entry, own };
+    made.set(entry.row, known);
+    return known;
+  };
+  const shared = new Map<readonly ScoredEntry<IndexedRow>[], readonly ScoredEntry<FoundEntry>[]>();
+  const bareAll = (witnesses: readonly ScoredEntry<IndexedRow>[]) => {
+    const known = shared.get(witnesses) ?? witnesses.map(bare);
+    shared.set(witnesses, known);
+    return known;
+  };
+  return hits.map(({ row, hasAllWords, score, own, around, ...hit }) => {
+    const inSession = hit.inSession.map(({ term, witnesses, nearest, distance }) => ({
+      ...{ term, distance, witnesses: bareAll(witnesses) },
+      nearest: nearest === null ? null : bare(nearest),
+    }));
+    const near = around.map((each) => (each === null || each.own.score === 0 ? null : bare(each)));
+    return {
+      row,
+      hasAllWords,
+      score,
+      own,
+      entry: bare({ entry: hit.entry, own }).entry,
+      around: near,
+      inSession,
+    };
   });
 }
 
-/** Returns a function that converts `bm25`'s normalized length to words. */
-function lengthByNorm(index: IndexDb): (norm: number) => number {
-  const mean = meanWords(index);
-  return (norm) => Math.round(((norm / 1.2 - 0.25) / 0.75) * mean) - scopeWordCount;
+/** Returns the newest entries with all of these words. */
+function findRows({ db }: IndexDb, search: WordSearch, words: readonly string[], limit: number): number[] {
+  const { sql, values } = matching(search, words);
+  const joined = `SELECT group_concat(row) AS rows FROM (SELECT words.rowid AS row ${sql} ORDER BY words.rowid DESC LIMIT ?)`;
+  const rows = db.sql(joined).get(...values, limit)?.rows;
+  return typeof rows === "string" ? rows.split(",").map(Number) : [];
 }
 
-/** FTS5 stores the number of entries and the number of words in each column as varints. */
-function meanWords({ db }: IndexDb): number {
-  const block = (db.sql("SELECT block FROM words_data WHERE id = 1").get()?.block ?? []) as Uint8Array;
-  const numbers: number[] = [];
-  let value = 0;
-  for (const byte of block) {
-    value = value * 128 + (byte & 127);
-    if (byte > 127) continue;
-    numbers.push(value);
-    value = 0;
-  }
-  const [entries = 1, scopeWords = 0, bodyWords = 0] = numbers;
-  return (scopeWords + bodyWords) / entries;
+function countRows({ db }: IndexDb, search: WordSearch, word: string): number {
+  const { sql, values } = matching(search, [word]);
+  const count = `SELECT count(*) AS count FROM (SELECT 1 ${sql} ORDER BY words.rowid DESC LIMIT ?)`;
+  return Number(db.sql(count).get(...values, mostRows)?.count);
 }
 
-/** Returns the first hits within the requested time range. */
-function firstEntries(
-  { db }: IndexDb,
-  ranked: readonly Omit<FoundEntry, "uid" | "entryId" | "role" | "time">[],
-  { since, until, limit }: WordSearch,
-): FoundEntry[] {
-  const found: FoundEntry[] = [];
-  const said = db.sql("SELECT uid, entry_id, role, time FROM said WHERE id = ?");
-  for (const hit of ranked) {
-    if (found.length >= limit) break;
-    const entry = said.get(hit.row);
-    const time = Number(entry?.time);
-    if (entry === undefined || time < since || time > until) continue;
-    found.push({
-      ...hit,
-      uid: String(entry.uid),
-      entryId: String(entry.entry_id),
-      role: String(entry.role),
-      time,
-    });
-  }
-  return found;
+/** Sessions out of reach are excluded before the limit applies, so they cannot crowd out others. */
+function matching(
+  { prefix, scope, reached }: WordSearch,
+  words: readonly string[],
+): { readonly sql: string; readonly values: readonly string[] } {
+  const match = [...words, ...scope].map((word) => `"${prefix}${word}"`).join(" AND ");
+  if (reached === null) return { sql: "FROM words WHERE words MATCH ?", values: [match] };
+  return {
+    sql: `FROM words CROSS JOIN said AS heard ON heard.id = words.rowid
+      WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM ${reached.table} WHERE ${reached.sql})`,
+    values: [match, ...reached.values.map(String)],
+  };
 }

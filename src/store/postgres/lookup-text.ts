@@ -1,16 +1,30 @@
 import { hashOf } from "../rules.ts";
 
 /** Starts the code of a character that PostgreSQL does not store. */
-export const codeStart = "\uE000";
+const codeStart = "\uE000";
 /** A zero byte, half of a surrogate pair, or the start of a code. */
 const refused = /[\0\uE000]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 
-/** Encodes text so that PostgreSQL stores it. Different texts have different codes. */
+const coded = /[\0\uE000]/g;
+
+/**
+ * Encodes text so that PostgreSQL stores it. A lone surrogate is replaced, as SQLite does. Otherwise a migration to a
+ * folder would find a difference.
+ */
 export function encodeText(value: string): string {
-  return value.replace(
-    refused,
-    (character) => `${codeStart}${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return value
+    .toWellFormed()
+    .replace(coded, (character) => `${codeStart}${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+const codes = new RegExp(`${codeStart}([0-9a-f]{4})`, "g");
+
+/** Decodes text from `encodeText`. An earlier version also encoded lone surrogates. */
+export function decodeText(value: string): string {
+  if (!value.includes(codeStart)) return value;
+  return value
+    .replace(codes, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .toWellFormed();
 }
 
 /** A limit that keeps an index row with three such values below PostgreSQL's maximum of about 2,700 bytes. */

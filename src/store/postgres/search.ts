@@ -1,40 +1,46 @@
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { hitLimit } from "../list-query.ts";
-import type { HitPlace, IndexedHit } from "../search-rank.ts";
-import { compareHits, placeOfShown, settledHits } from "../search-rank.ts";
-import type { SearchTerms } from "../search-text.ts";
-import { bm25, entryText, snippetOf, termsOf } from "../search-text.ts";
+import type { CheckedText } from "../search/check-hits.ts";
+import { HitChecker } from "../search/check-hits.ts";
+import type { QueryTerms } from "../search/query-terms.ts";
+import { queryTerms, withFilters } from "../search/query-terms.ts";
+import type { SearchStatistics } from "../search/rank.ts";
+import { mostScored, Ranker } from "../search/rank.ts";
+import type { IndexedText, Surroundings } from "../search/rank-hits.ts";
+import { rankEntries, scoreEntries } from "../search/rank-hits.ts";
+import { entryText } from "../search-text.ts";
 import type { PostgresDatabase } from "./database.ts";
+import type { EntryPlace } from "./embeddings.ts";
+import { PostgresEmbeddings } from "./embeddings.ts";
 import { parseLines } from "./entry-rows.ts";
-import { idKey, lookupText, userKey } from "./lookup-text.ts";
-import { anyOf, wordPrefix } from "./search-rows.ts";
+import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
+import { lexeme, wordPrefix } from "./search-rows.ts";
 
-/** Only this many of the newest hits are ranked. */
-const mostRanked = 20_000;
+/** Only this many of the newest entries with a word are considered. */
+const mostRows = 20_000;
 
-interface FoundRow {
+/** A row of the search table. */
+interface StoredWords {
   readonly session_uid: string;
   readonly seq: number;
   readonly role: string;
   readonly time: number;
   readonly length: number;
-  readonly counts: readonly number[];
-  /** Number of entries that were searched. */
-  readonly entries: number;
+  readonly codes: Uint8Array;
 }
 
-interface FoundEntry extends IndexedHit {
-  readonly found: FoundRow;
+/** The first row has only the statistics. */
+interface FoundRow extends StoredWords {
+  readonly held: readonly number[] | null;
+  readonly entries: number | null;
+  readonly holding: readonly number[] | null;
+  readonly behind: number | null;
 }
 
-interface RankedHit extends HitPlace {
-  readonly hit: SearchHit;
-}
-
-interface RankedSearch {
-  readonly query: SearchQuery;
-  readonly terms: SearchTerms;
-  readonly scoreOf: ReturnType<typeof bm25>;
+interface FoundEntry extends IndexedText {
+  readonly uid: string;
+  readonly seq: number;
+  readonly role: string;
 }
 
 /** The line of a hit, and the session that contains it. */
@@ -46,21 +52,27 @@ interface HitLine {
   readonly detail: string;
 }
 
-/** Searches the words that are stored with each entry, so a search is never outdated. */
+/** Searches the words that are stored with each entry. */
 export function postgresSearch(database: PostgresDatabase): SearchStore {
+  const embeddings = new PostgresEmbeddings(database, (scope, places) => readTexts(database, scope, places));
   return {
-    async search(scope, query) {
-      const limit = hitLimit(query.limit);
-      const terms = termsOf(query.text);
-      if (terms.any.length === 0) return { hits: [], behind: 0 };
+    nearest: (scope, query, embedding) => embeddings.nearest(scope, query, embedding),
+    unembedded: (scope, model, among) => embeddings.unembedded(scope, model, among),
+    embed: (scope, model, embedded) => embeddings.embed(scope, model, embedded),
+    async search(scope, given) {
+      const limit = hitLimit(given.limit);
+      const terms = queryTerms(given.text);
+      const query = withFilters(given, terms);
+      if (terms.terms.length === 0) return { hits: [], behind: 0 };
       const { offset = 0 } = query;
-      const rows = await readFound(database, scope, query, terms);
-      const holding = terms.any.map((_, at) => rows.filter(({ counts }) => (counts[at] ?? 0) > 0).length);
-      const scoreOf = bm25({ entries: rows[0]?.entries ?? 0, holding });
-      const ranked = rankRows(rows, query, { query, terms, scoreOf });
-      const read = (some: readonly FoundEntry[]) => readLines(database, scope, some);
-      const hits = await bestHits(ranked, { query, terms, scoreOf }, offset + limit, read);
-      return { hits: hits.slice(offset), behind: 0 };
+      const [first, ...rows] = await readFound(database, scope, query, terms);
+      const statistics = { entries: first?.entries ?? 0, holding: first?.holding ?? [] };
+      const hits = await new PostgresSearch(database, scope, query, terms).best(
+        rows,
+        statistics,
+        offset + limit,
+      );
+      return { hits: hits.slice(offset), behind: first?.behind ?? 0 };
     },
   };
 }
@@ -69,98 +81,142 @@ async function readFound(
   database: PostgresDatabase,
   scope: Scope,
   query: SearchQuery,
-  terms: SearchTerms,
+  { terms, all }: QueryTerms,
 ): Promise<FoundRow[]> {
   const user = userKey(scope.userId);
   const prefix = wordPrefix(user);
   const reach = query.reach?.agentIds === "all" ? undefined : query.reach;
+  const everyWord = [...new Set(all.flat())].map((word) => lexeme(prefix, word));
   return database.read<FoundRow>(
     scope.userId ?? null,
-    "SELECT * FROM skein.search($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    "SELECT * FROM skein.search($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     [
       ...[user, scope.agentId ?? null, query.sessionId === undefined ? null : idKey(query.sessionId)],
-      ...[query.role ?? null, reach?.treeOf == null ? null : lookupText(reach.treeOf)],
+      ...[
+        query.role === undefined ? null : acceptedText(query.role),
+        reach?.treeOf == null ? null : lookupText(reach.treeOf),
+      ],
       ...[reach?.descendants !== false, reach === undefined ? null : [...reach.agentIds]],
-      ...[anyOf(terms.any, prefix), terms.any.map(({ words }) => `${prefix}${words[0]}`)],
-      ...[terms.any.map((term) => term.prefix), mostRanked],
+      ...[terms.map(({ word }) => lexeme(prefix, word)), terms.map(({ weight }) => weight)],
+      ...[everyWord.length > 1 ? everyWord.join(" & ") : null],
+      ...[wholeNumber(query.since ?? 0), wholeNumber(query.until ?? Number.MAX_SAFE_INTEGER)],
+      ...[mostRows, mostScored],
     ],
   );
 }
 
-/** Rows are newest first. Entries outside the time range count for the statistics, but are no hits. */
-function rankRows(
-  rows: readonly FoundRow[],
-  { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY }: SearchQuery,
-  { terms, scoreOf }: RankedSearch,
-): FoundEntry[] {
-  const places = new Map(terms.any.map((term, at) => [term.words[0], at]));
-  const needed = terms.all.flatMap(({ words }) => words.map((word) => places.get(word)));
-  const ranked = rows.map((found, index) => ({
-    row: rows.length - index,
-    // An upper bound: whether the words are adjacent is checked in the text.
-    hasAllWords: needed.every((at) => at === undefined || (found.counts[at] ?? 0) > 0),
-    score: scoreOf(found.counts, found.length),
-    counts: found.counts,
-    length: found.length,
-    found,
-  }));
-  return ranked.filter(({ found }) => found.time >= since && found.time <= until).sort(compareHits);
+function wholeNumber(time: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(time)));
 }
 
-/** Reads the text of the best hits until no unread entry can outrank them. */
-async function bestHits(
-  ranked: readonly FoundEntry[],
-  search: RankedSearch,
-  wanted: number,
-  read: (some: readonly FoundEntry[]) => Promise<HitLine[]>,
-): Promise<SearchHit[]> {
-  const checked: RankedHit[] = [];
-  for (let from = 0, count = wanted; ; from += count, count *= 2) {
-    const some = ranked.slice(from, from + count);
-    const lines = new Map((await read(some)).map((line) => [`${line.session_uid} ${line.seq}`, line]));
-    for (const each of some) {
-      const line = lines.get(`${each.found.session_uid} ${each.found.seq}`);
-      const hit = line === undefined ? null : hitOf(each, line, search);
-      if (hit !== null) checked.push(hit);
-    }
-    const last = from + count >= ranked.length ? undefined : some.at(-1);
-    const settled = settledHits(checked, last);
-    if (last === undefined || settled.length >= wanted) return settled.slice(0, wanted).map(({ hit }) => hit);
+/** Ranks the entries that the database found, and reads the texts of the best ones. */
+class PostgresSearch {
+  readonly #database: PostgresDatabase;
+  readonly #scope: Scope;
+  readonly #query: SearchQuery;
+  readonly #terms: QueryTerms;
+  readonly #entries = new Map<string, FoundEntry>();
+
+  constructor(database: PostgresDatabase, scope: Scope, query: SearchQuery, terms: QueryTerms) {
+    this.#database = database;
+    this.#scope = scope;
+    this.#query = query;
+    this.#terms = terms;
+  }
+
+  async best(rows: readonly FoundRow[], statistics: SearchStatistics, wanted: number): Promise<SearchHit[]> {
+    const ranker = new Ranker(this.#terms, statistics);
+    const oldestFirst = rows.toSorted((one, other) => one.time - other.time || one.seq - other.seq);
+    const found = oldestFirst.map((row) => this.#entryOf(row, row.held ?? []));
+    const { scored, sources } = scoreEntries(ranker, found);
+    const ranked = rankEntries(ranker, scored, await this.#readAround(sources));
+    const checker = new HitChecker<FoundEntry>(this.#query, this.#terms, (some) =>
+      readTexts(this.#database, this.#scope, some),
+    );
+    return (await checker.check(ranked, statistics, wanted, true)) ?? [];
+  }
+
+  /** Later entries get higher numbers. */
+  #entryOf(row: StoredWords, held: readonly number[]): FoundEntry {
+    const name = `${row.session_uid} ${row.seq}`;
+    const known = this.#entries.get(name);
+    if (known !== undefined) return known;
+    const { session_uid: uid, seq, role, time, length } = row;
+    const codes = new Uint32Array(Uint8Array.from(row.codes).buffer);
+    // PostgreSQL counts from 1.
+    const terms = held.map((at) => at - 1);
+    const entry = {
+      row: this.#entries.size,
+      uid,
+      seq,
+      position: seq,
+      role,
+      time,
+      length,
+      codes,
+      held: terms,
+    };
+    this.#entries.set(name, entry);
+    return entry;
+  }
+
+  /** Reads the neighbors of entries in their sessions. Those that are not searched are `null`. */
+  async #readAround(sources: readonly FoundEntry[]): Promise<Surroundings<FoundEntry>[]> {
+    if (sources.length === 0) return [];
+    const { userId = null } = this.#scope;
+    const columns = "n.session_uid, n.seq, n.role, n.time, n.length, n.codes";
+    const near = (order: string) => `
+      (SELECT ${columns} FROM skein.entry_search AS n
+       WHERE n.session_uid = h.uid AND n.user_id = $1 AND n.part = 0 AND n.codes IS NOT NULL AND n.seq ${order} LIMIT 2)`;
+    const rows = await this.#database.read<StoredWords & { readonly near_seq: number }>(
+      userId,
+      `SELECT h.seq AS near_seq, x.* FROM unnest($2::text[], $3::integer[]) AS h (uid, seq),
+       LATERAL (${near("< h.seq ORDER BY n.seq DESC")} UNION ALL ${near("> h.seq ORDER BY n.seq")}) AS x`,
+      [userKey(userId), sources.map(({ uid }) => uid), sources.map(({ seq }) => seq)],
+    );
+    const around = Map.groupBy(rows, (row) => `${row.session_uid} ${row.near_seq}`);
+    return sources.map((entry) => this.#surroundings(entry, around.get(`${entry.uid} ${entry.seq}`) ?? []));
+  }
+
+  #surroundings(entry: FoundEntry, near: readonly StoredWords[]): Surroundings<FoundEntry> {
+    const { role, since = 0, until = Number.MAX_SAFE_INTEGER } = this.#query;
+    const within = near
+      .toSorted((one, other) => one.seq - other.seq)
+      .map((row) => this.#entryOf(row, []))
+      .map((each) => ({
+        seq: each.seq,
+        isSearched: each.time >= since && each.time <= until && (role ?? each.role) === each.role,
+        each,
+      }));
+    const shown = (some: typeof within) => some.map(({ isSearched, each }) => (isSearched ? each : null));
+    const [before = null, earlier = null] = shown(within.filter(({ seq }) => seq < entry.seq).toReversed());
+    const [after = null, later = null] = shown(within.filter(({ seq }) => seq > entry.seq));
+    return [earlier, before, entry, after, later];
   }
 }
 
-async function readLines(
+async function readTexts(
   database: PostgresDatabase,
   { userId = null }: { readonly userId?: string | null },
-  some: readonly FoundEntry[],
-): Promise<HitLine[]> {
+  some: readonly EntryPlace[],
+): Promise<(CheckedText | null)[]> {
   if (some.length === 0) return [];
-  return database.read<HitLine>(
+  const lines = await database.read<HitLine>(
     userId,
     `SELECT e.session_uid, e.seq, e.line, s.session_id, s.detail
      FROM unnest($2::text[], $3::integer[]) AS h (uid, seq)
      JOIN skein.entries AS e ON e.user_id = $1 AND e.session_uid = h.uid AND e.seq = h.seq
      JOIN skein.sessions AS s ON s.user_id = $1 AND s.uid = h.uid AND s.removed_at IS NULL`,
-    [userKey(userId), some.map(({ found }) => found.session_uid), some.map(({ found }) => found.seq)],
+    [userKey(userId), some.map(({ uid }) => uid), some.map(({ seq }) => seq)],
   );
+  const byName = new Map(lines.map((line) => [`${line.session_uid} ${line.seq}`, line]));
+  return some.map(({ uid, seq }) => textOf(byName.get(`${uid} ${seq}`)));
 }
 
-function hitOf(each: FoundEntry, stored: HitLine, search: RankedSearch): RankedHit | null {
-  const { query, terms } = search;
-  const [entry] = parseLines([stored.line]);
+function textOf(stored: HitLine | undefined): CheckedText | null {
+  const [entry] = stored === undefined ? [] : parseLines([stored.line]);
   const said = entry === undefined ? null : entryText(entry);
-  if (entry === undefined || said === null) return null;
-  const text = query.shownText === undefined ? said.text : query.shownText(entry);
-  if (text === null) return null;
-  const hasPhrases = terms.all.some(({ words }) => words.length > 1);
-  const place = text === said.text && !hasPhrases ? each : placeOfShown(each, text, search);
-  if (place === null) return null;
+  if (stored === undefined || entry === undefined || said === null) return null;
   const { key } = JSON.parse(stored.detail) as { readonly key: string };
-  const { role, time } = each.found;
-  const snippet = snippetOf(text, query.text);
-  const { row, hasAllWords, score } = place;
-  return {
-    ...{ row, hasAllWords, score },
-    hit: { sessionId: stored.session_id, key, entryId: entry.id, role, time, snippet },
-  };
+  return { entry, text: said.text, sessionId: stored.session_id, key };
 }
