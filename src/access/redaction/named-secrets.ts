@@ -1,23 +1,18 @@
 import type { Match, ScanPage, Span } from "./secret-matches.ts";
-import { isInSet, isMasked, maskTailLength, needMore, setBitOf, setIndexOf } from "./secret-matches.ts";
+import { isMasked, needMore, setIndexOf } from "./secret-matches.ts";
+import type { KeyKind } from "./secret-names.ts";
+import { keyKind } from "./secret-names.ts";
 
 const longestKey = 64;
 const longestSpace = 8;
 const longestQuoted = 4096;
 const longestBare = 512;
-/** How far back a rule looks, including quotes and spaces. */
-export const maxLookBack = longestKey + longestSpace + 8;
+const minPassword = 4;
+/** Also for a header: a cookie is at least `a=` and six characters. */
+const minSecret = 8;
 
-const keyBit = setBitOf("key");
 const keySet = setIndexOf("key");
 const quotes = "\"'`";
-
-/** Finds the value for a name such as `apiKey`. `at` is the `=` or `:` between them. */
-export function findKeyed(page: ScanPage, at: number): Match {
-  const name = readNameBefore(page, at);
-  const kind = name === null ? null : keyKind(name);
-  return kind === null ? null : findValue(page, at, kind);
-}
 
 /** Finds the value in `--name value` and `"--name", "value"`. `at` is the first hyphen. */
 export function findFlag(page: ScanPage, at: number): Match {
@@ -34,24 +29,8 @@ export function findFlag(page: ScanPage, at: number): Match {
   return readValue(page, end + between.length, kind, "flag");
 }
 
-/** Reads the name before a separator, with or without quotes. Returns `null` if there is none. */
-function readNameBefore({ text, lastEnd }: ScanPage, at: number): string | null {
-  const floor = Math.max(0, lastEnd, at - maxLookBack);
-  let to = at;
-  while (to > floor && at - to < longestSpace && text[to - 1] === " ") to--;
-  if (to > floor && text[to - 1] === "]") to--;
-  if (to > floor && quotes.includes(text[to - 1] ?? "")) to--;
-  if (to > floor && text[to - 1] === "\\") to--;
-  let from = to;
-  while (from > floor && to - from <= longestKey && isInSet(keyBit, text.charCodeAt(from - 1))) from--;
-  if (to - from > longestKey) return null;
-  // `agent:token:main` is a session key, and its parts are not names.
-  if (text[at] === ":" && text[from - 1] === ":") return null;
-  return text.slice(from + maskTailLength(text, from), to);
-}
-
-/** Skips the separator: `=`, `:`, `:=` or `=>`. */
-function findValue(page: ScanPage, at: number, kind: KeyKind): Match {
+/** Finds the value for a name such as `apiKey`. `at` is the separator between them: `=`, `:`, `:=` or `=>`. */
+export function findValue(page: ScanPage, at: number, kind: KeyKind): Match {
   const { text, isWhole } = page;
   let from = at + 1;
   if ((text[at] === ":" && text[from] === "=") || (text[at] === "=" && text[from] === ">")) from++;
@@ -84,9 +63,8 @@ function endOfQuoted(
 ): number | null | typeof needMore {
   const window = text.slice(from, from + longestQuoted);
   for (let at = 0; at < window.length; at++) {
-    if (window.startsWith(close, at)) return from + at;
     const char = window[at];
-    if (char === '"') return from + at;
+    if (char === '"' || (char === close[0] && window.startsWith(close, at))) return from + at;
     if (char === "\n") return null;
     if (char === "\\") at++;
   }
@@ -112,70 +90,10 @@ function endOfBare(
 }
 
 function checkValue({ text }: ScanPage, { from, to }: Span, kind: KeyKind, form: ValueForm): Span | null {
+  if (to - from < (kind === "password" ? minPassword : minSecret)) return null;
   if (form !== "quoted" && (text[to] === "(" || text[to] === "[")) return null;
   const inside = findSecretPart(text.slice(from, to), kind, form);
   return inside === null ? null : { from: from + inside.from, to: from + inside.to };
-}
-
-/** The kind of name, which determines how closely a value must resemble a secret to be treated as one. */
-type KeyKind = "password" | "secret" | "authorization" | "cookie" | "setCookie";
-
-const toSet = (words: string) => new Set(words.split(" "));
-
-const passwords = toSet(
-  "password passwd pwd passphrase pass passcode userpassword dbpassword rootpassword secretkeybase",
-);
-const secrets = toSet(
-  "secret token apikey accesskey secretkey privatekey authkey authtoken accesstoken refreshtoken idtoken " +
-    "sessiontoken clientsecret appsecret accountkey sharedaccesskey credential credentials apitoken pat sig " +
-    "signature bearer secretaccesskey securitytoken subscriptionkey signingkey encryptionkey masterkey webhooksecret",
-);
-/** Words before "key" that make it a secret, unlike in `sessionKey` and `primaryKey`. */
-const secretKeys = toSet(
-  "api access secret private auth account signing encryption master subscription service storage shared client " +
-    "app admin license webhook deploy write live functions host",
-);
-/** Words before "key" that make it an identifier, even in capitals: `SESSION_KEY`, `CACHE_KEY`. */
-const openKeys = toSet(
-  "session public primary foreign partition sort cache hash object row shard group index lookup idempotency " +
-    "publishable routing map dedupe unique dict",
-);
-/** Words next to "token" that make it something other than a secret. */
-const openTokens = toSet(
-  "page next continuation sync cursor max min num total stop eos bos pad unk special input output per cached",
-);
-/** The endings of all these words. Most names can be rejected by their ending alone. */
-const endings = new Set(
-  [...passwords, ...secrets, "cookie", "authorization", "auth", "key", "base"].map((word) => word.slice(-3)),
-);
-
-/**
- * Returns the kind of secret that a name such as `OPENAI_API_KEY`, `--db-password` or `X-Auth-Token` indicates, or
- * `null` if it indicates none.
- */
-export function keyKind(name: string): KeyKind | null {
-  if (!endings.has(name.slice(-3).toLowerCase())) return null;
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .filter((word) => word !== "");
-  const last = words.at(-1) ?? "";
-  const before = words.at(-2) ?? "";
-  if (last === "cookie") return before === "set" ? "setCookie" : "cookie";
-  if (last === "authorization" || (last === "auth" && before === "proxy")) return "authorization";
-  if (last === "auth" && (words.length === 1 || before === "")) return "secret";
-  // `DB_PASS` is the name of a secret, but "on the first pass" is not.
-  if (passwords.has(last)) return last === "pass" && words.length > 3 ? null : "password";
-  if (last === "token" && openTokens.has(before)) return null;
-  if (last === "key") return isSecretKey(name, before) ? "secret" : null;
-  if (last === "base" && before === "key") return "secret";
-  return secrets.has(last) ? "secret" : null;
-}
-
-function isSecretKey(name: string, before: string): boolean {
-  if (secretKeys.has(before)) return true;
-  return before !== "" && /^[A-Z0-9_]+$/.test(name) && !openKeys.has(before);
 }
 
 /** How a value follows its name: `NAME=value`, in quotes, `name: value` or `name = value`, `--name value`. */
@@ -193,30 +111,34 @@ const wordyPart = /^(?:[a-z]+\d{0,3}|\d{1,3})$/i;
 const pathOrAddress = /^(?:\.{0,2}\/|~\/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*:\/\/)/i;
 const sessionKey = /^(?:agent|subagent|acp|cron):[^\s]/;
 const version = /^[\^~<>=]{0,2}v?\d+(?:\.\d+){1,3}$/;
-const plainWords = toSet(
-  "required optional string text password passwd secret token hidden missing invalid none null true false undefined " +
-    "unknown empty number boolean object array any wrong incorrect expired needed forgotten prompt env default basic bearer",
+const plainWords = new Set(
+  (
+    "required optional string text password passwd secret token hidden missing invalid none null true false undefined " +
+    "unknown empty number boolean object array any wrong incorrect expired needed forgotten prompt env default basic bearer"
+  ).split(" "),
 );
 
-/** Whether the value is a secret rather than a word that describes one. */
+/** Whether the value is a secret rather than a word that describes one. The checks that reject most come first. */
 function isSecretValue(value: string, kind: KeyKind, form: ValueForm): boolean {
   // A value that contains a mask has already been redacted.
-  if (value.length < 4 || isMasked(value) || value.includes("…")) return false;
-  if (placeholder.test(value) || sessionKey.test(value) || version.test(value)) return false;
-  if (kind === "password") return isPassword(value, form);
-  if (/\s/.test(value) || value.length < 8 || isPlace(value) || variable.test(value)) return false;
+  if (value.length < minPassword || isMasked(value) || value.includes("…")) return false;
+  if (kind === "password" ? !isPassword(value, form) : !isSecret(value, form)) return false;
+  return !placeholder.test(value) && !sessionKey.test(value) && !version.test(value);
+}
+
+function isSecret(value: string, form: ValueForm): boolean {
+  if (value.length < minSecret || !looksRandom(value)) return false;
+  if (/\s/.test(value) || isPlace(value) || variable.test(value)) return false;
   if (reference.test(value) && form !== "quoted") return false;
-  if (isWordy(value) && !isLongWord(value)) return false;
-  return looksRandom(value);
+  return !isWordy(value) || isLongWord(value);
 }
 
 function isPassword(value: string, form: ValueForm): boolean {
-  const lower = value.toLowerCase();
-  if (plainWords.has(lower) || (value.length < 6 && /^[\d.]+$/.test(value))) return false;
-  if (variable.test(value) || reference.test(value)) return false;
-  if (form === "assigned") return !isPlace(value);
-  if (form === "quoted") return !/\s/.test(value) && !isPlace(value) && !/^[A-Z]?[a-z]+[.:?!]$/.test(value);
-  return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !isPlace(value);
+  if (form === "bare" || form === "flag") {
+    if (value.length < 6 || !/[0-9!@#%^&*+=~]/.test(value) || !/[A-Za-z]/.test(value)) return false;
+  } else if (form === "quoted" && (/\s/.test(value) || /^[A-Z]?[a-z]+[.:?!]$/.test(value))) return false;
+  if (plainWords.has(value.toLowerCase()) || (value.length < 6 && /^[\d.]+$/.test(value))) return false;
+  return !variable.test(value) && !reference.test(value) && !isPlace(value);
 }
 
 /** Whether the value is a path or URL. An AWS secret can also start with a slash. */
@@ -260,8 +182,15 @@ export function findSecretPart(value: string, kind: KeyKind, form: ValueForm): S
   if (value.includes("-----BEGIN ")) return null;
   if (kind === "cookie" || kind === "setCookie") return findInCookie(value, kind);
   if (kind === "authorization") return findInAuthorization(value);
-  const to = form === "quoted" ? value.length : value.search(/[.:!?]{0,8}$/);
+  const to = form === "quoted" ? value.length : endWithoutMarks(value);
   return isSecretValue(value.slice(0, to), kind, form) ? { from: 0, to } : null;
+}
+
+/** Up to eight punctuation marks at the end belong to the sentence. */
+function endWithoutMarks(value: string): number {
+  let to = value.length;
+  while (to > 0 && value.length - to < 8 && ".:!?".includes(value[to - 1] as string)) to--;
+  return to;
 }
 
 function findInAuthorization(value: string): Span | null {

@@ -1,7 +1,8 @@
 import { mapStrings } from "./map-strings.ts";
-import { findSecretPart, keyKind, maxLookBack } from "./named-secrets.ts";
+import { findSecretPart } from "./named-secrets.ts";
 import { scan } from "./scan.ts";
 import { mask, needMore } from "./secret-matches.ts";
+import { keyKind, maxLookBack } from "./secret-names.ts";
 import type { Redacted, UserRule } from "./user-rules.ts";
 import { applyUserRules, compileUserRules, maxWindowLength } from "./user-rules.ts";
 

@@ -1,59 +1,20 @@
-import { findFlag, findKeyed, hasRandomPart } from "./named-secrets.ts";
+import { AnchorFinder } from "./anchors.ts";
+import { findToken } from "./find-token.ts";
+import { findFlag, findValue, hasRandomPart } from "./named-secrets.ts";
 import type { Match, ScanPage, Span } from "./secret-matches.ts";
 import {
   CharacterRuns,
-  hasMaskEnd,
   isBoundary,
   isInSet,
   isMasked,
   mask,
-  maskEndLength,
   minPartialMask,
   needMore,
   setBitOf,
   setIndexOf,
   tailLength,
 } from "./secret-matches.ts";
-import type { TokenRule } from "./token-rules.ts";
-import { tokenRules } from "./token-rules.ts";
-
-interface Candidate {
-  readonly prefix: string;
-  readonly rule: TokenRule;
-  /** The index of the rule's character set. */
-  readonly set: number;
-}
-
-const candidatesByInitial: (readonly Candidate[] | undefined)[] = [];
-/** Whether a prefix starts with these two characters. A one-character prefix can be followed by anything. */
-const pairs = new Uint8Array(128 * 128);
-
-for (const rule of tokenRules)
-  for (const prefix of rule.prefixes) {
-    const initial = prefix.charCodeAt(0);
-    candidatesByInitial[initial] = [
-      ...(candidatesByInitial[initial] ?? []),
-      { prefix, rule, set: setIndexOf(rule.of) },
-    ];
-    if (prefix.length > 1) pairs[initial * 128 + prefix.charCodeAt(1)] = 1;
-    else pairs.fill(1, initial * 128, initial * 128 + 128);
-  }
-
-/** The characters at which a rule can start, by character code. */
-const nothing = 0;
-const equals = 1;
-const colon = 2;
-const hyphen = 3;
-const initial = 4;
-/** No token starts after one of these characters. */
-const inner = 8;
-
-const anchors = new Uint8Array(65_536);
-for (let code = 0; code < 128; code++)
-  anchors[code] = (isInitial(code) ? initial : nothing) | (isBoundary(code) ? 0 : inner);
-anchors["=".charCodeAt(0)] = equals;
-anchors[":".charCodeAt(0)] = colon;
-anchors["-".charCodeAt(0)] = hyphen;
+import type { KeyKind } from "./secret-names.ts";
 
 interface ScanResult {
   readonly text: string;
@@ -78,34 +39,31 @@ interface ScanStart {
 export function scan({ text, from, lastEnd, isWhole }: ScanStart): ScanResult {
   const page: ScanPage = { text, isWhole, runs: new CharacterRuns(text), lastEnd };
   const parts: string[] = [];
+  const anchors = new AnchorFinder(text);
   let count = 0;
   let done = from;
   let at = from;
-  let before = at > 0 && at !== lastEnd ? (anchors[text.charCodeAt(at - 1)] ?? nothing) : nothing;
-  for (; at < text.length; at++) {
-    const here = anchors[text.charCodeAt(at)] ?? nothing;
-    const anchor = here & inner & before ? nothing : here & ~inner;
-    before = here;
-    if (anchor === nothing) continue;
-    if (anchor === initial && at + 1 < text.length && !isPair(text.charCodeAt(at), text.charCodeAt(at + 1)))
-      continue;
-    const found = findAt(page, at, anchor);
-    if (found === null) continue;
+  for (;;) {
+    at = anchors.next(at, page.lastEnd);
+    if (at === text.length) break;
+    const found = findAt(page, at, anchors.kind);
     if (found === needMore) break;
+    if (found === null) {
+      at++;
+      continue;
+    }
     parts.push(text.slice(done, found.from), found.instead ?? mask(text.slice(found.from, found.to)));
     count++;
     done = found.to;
     page.lastEnd = found.to;
-    at = found.to - 1;
-    before = nothing;
+    at = found.to;
   }
-  const heldFrom = Math.min(at, text.length);
-  parts.push(text.slice(done, heldFrom));
-  return { text: parts.join(""), count, heldFrom, lastEnd: page.lastEnd };
+  parts.push(text.slice(done, at));
+  return { text: parts.join(""), count, heldFrom: at, lastEnd: page.lastEnd };
 }
 
-function findAt(page: ScanPage, at: number, anchor: number): Match {
-  const found = findByRule(page, at, anchor);
+function findAt(page: ScanPage, at: number, kind: KeyKind | null): Match {
+  const found = findByRule(page, at, kind);
   return found === null || found === needMore || found.instead !== undefined
     ? found
     : extendByGluedTokens(page, found);
@@ -126,65 +84,25 @@ function extendByGluedTokens(page: ScanPage, { from, to: end }: Span): Match {
   return { from, to };
 }
 
-function findByRule(page: ScanPage, at: number, anchor: number): Match {
+function findByRule(page: ScanPage, at: number, kind: KeyKind | null): Match {
   const { text, isWhole } = page;
-  if (anchor === initial) return findToken(page, at);
+  const sign = text[at];
+  if (sign !== "=" && sign !== ":" && sign !== "-") return findToken(page, at);
   if (at + 1 === text.length && !isWhole) return needMore;
   const next = text[at + 1];
-  if (anchor === hyphen) {
+  if (sign === "-") {
     if (next !== "-") return null;
     const key = findPrivateKey(page, at);
     return key ?? (text[at - 1] === "-" || text[at + 2] === "-" ? null : findFlag(page, at));
   }
-  if (anchor === equals)
-    return next === "=" || "=!<>:".includes(text[at - 1] ?? " ") ? null : findKeyed(page, at);
+  if (sign === "=" && (next === "=" || "=!<>:".includes(text[at - 1] ?? " "))) return null;
+  if (sign === "=") return kind === null ? null : findValue(page, at, kind);
   if (next === ":" || text[at - 1] === ":") return null;
   if (next === "/") {
     if (at + 2 === text.length && !isWhole) return needMore;
     if (text[at + 2] === "/") return findUserInfo(page, at);
   }
-  return findTelegramToken(page, at) ?? findKeyed(page, at);
-}
-
-function isInitial(code: number): boolean {
-  return candidatesByInitial[code] !== undefined;
-}
-
-/** A fast check that rejects nearly every word after two characters. */
-function isPair(initial: number, next: number): boolean {
-  return next < 128 && pairs[initial * 128 + next] === 1;
-}
-
-/** Finds the longest token that starts at `at`, which must follow a boundary. */
-function findToken(page: ScanPage, at: number): Match {
-  const { text, isWhole } = page;
-  if (at + 1 === text.length) return isWhole ? null : needMore;
-  if (!isPair(text.charCodeAt(at), text.charCodeAt(at + 1))) return null;
-  let best: Span | null = null;
-  for (const candidate of candidatesByInitial[text.charCodeAt(at)] ?? []) {
-    const found = matchRule(page, at, candidate);
-    if (found === needMore) return needMore;
-    if (found !== null && (best === null || found.to > best.to)) best = found;
-  }
-  return best;
-}
-
-function matchRule({ text, isWhole, runs }: ScanPage, at: number, { prefix, rule, set }: Candidate): Match {
-  if (!text.startsWith(prefix, at)) {
-    const isCut = text.length - at < prefix.length && prefix.startsWith(text.slice(at));
-    return isCut && !isWhole ? needMore : null;
-  }
-  const from = at + prefix.length;
-  const end = runs.end(set, from, rule.most);
-  if (end - from > rule.most) return null;
-  if (end === text.length && !isWhole) return needMore;
-  if (text[end] === "…" && end + maskEndLength > text.length && !isWhole) return needMore;
-  if (end - from < rule.least || hasMaskEnd(text, end) || !isBoundary(text.charCodeAt(end))) return null;
-  const to = text[end - 1] === "." ? end - 1 : end;
-  const rest = text.slice(from, to);
-  if (rest.length < rule.least || (rule.test !== undefined && !rule.test(rest))) return null;
-  if (rule.keepsPrefix === true && isMasked(rest)) return null;
-  return { from: rule.keepsPrefix === true ? from : at, to };
+  return findTelegramToken(page, at) ?? (kind === null ? null : findValue(page, at, kind));
 }
 
 const longestAuthority = 512;

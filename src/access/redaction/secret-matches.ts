@@ -123,8 +123,9 @@ export function isMasked(text: string): boolean {
 }
 
 /** Returns the number of characters at `at` that end a mask and therefore are not part of a name. */
-export function maskTailLength(text: string, at: number): number {
-  return at > 1 && text[at - 1] === ellipsis && /\S/.test(text[at - 2] ?? "") ? tailLength : 0;
+export function maskTailLength(units: Uint16Array, at: number): number {
+  if (at < 2 || units[at - 1] !== ellipsis.charCodeAt(0)) return 0;
+  return /\S/.test(String.fromCharCode(units[at - 2] as number)) ? tailLength : 0;
 }
 
 /** Whether the second half of a mask starts at `at`. Reads `maskEndLength` characters. */
