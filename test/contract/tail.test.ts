@@ -47,14 +47,14 @@ async function play(store: Store, each: Step, number: number, ids: readonly stri
 }
 
 /** Returns everything observable about a session, without IDs that each store generates. */
-async function seen(store: Store): Promise<unknown> {
+async function seen(store: Store, sessionId = "s"): Promise<unknown> {
   const { sessions } = store;
   const context = async (byteBudget?: number) => {
-    const found = await sessions.context(scope, "s", byteBudget === undefined ? {} : { byteBudget });
+    const found = await sessions.context(scope, sessionId, byteBudget === undefined ? {} : { byteBudget });
     return found && { ...found, diagnostics: [] };
   };
-  const record = await sessions.get(scope, "s");
-  const page = await sessions.page(scope, "s", { along: "branch", limit: 3 });
+  const record = await sessions.get(scope, sessionId);
+  const page = await sessions.page(scope, sessionId, { along: "branch", limit: 3 });
   const all = {
     record: { ...record, uid: "" },
     small: await context(300),
@@ -105,6 +105,10 @@ test(
         await play(memory, { do: "say", at: 1 }, 1000, ids);
         await play(files, { do: "say", at: 1 }, 1000, ids);
         expect(await seen(files)).toEqual(await seen(memory));
+        const forked = ids[cut % (ids.length + 1)] ?? "n1000";
+        const copy = { key: "agent:main:session:f", sessionId: "f", cwd: "/w" };
+        for (const store of [memory, files]) await store.sessions.fork(scope, "s", forked, copy);
+        expect(await seen(files, "f")).toEqual(await seen(memory, "f"));
         await files.close();
         await sim.dispose();
       }),

@@ -33,7 +33,7 @@ afterEach(async () => {
 async function abandoned(isWritten: boolean, maker: object, claimedAt?: number): Promise<void> {
   await store.sessions.fork(scope, "s", "a", init);
   const first = JSON.stringify({ cwd: "/", meta: {}, maker, claimedAt });
-  const db = new DatabaseSync(join(root, "work.db"));
+  const db = new DatabaseSync(join(root, "work.db"), { timeout: 30_000 });
   // The session was created long ago.
   const sql = "UPDATE sessions SET state = 'forking', first = ?, created_at = 0 WHERE session_id = 'copy'";
   db.prepare(sql).run(first);
@@ -82,7 +82,7 @@ describe("a fork whose process died", () => {
     const begun = Date.now();
     const tree = SessionTree.create({ cwd: "/", id: "old" }, { clock: { now: () => 0 } });
     await store.sessions.adopt(scope, init, tree);
-    const db = new DatabaseSync(join(root, "work.db"));
+    const db = new DatabaseSync(join(root, "work.db"), { timeout: 30_000 });
     const row = db.prepare("SELECT first, created_at FROM sessions WHERE session_id = 'copy'").get();
     db.close();
     expect(row?.created_at).toBe(0);

@@ -66,7 +66,8 @@ describe("while a long log is read in slices", () => {
   test("a context that reads more of its tail duplicates nothing", async () => {
     const store = await longOne();
     expect((await store.sessions.get(scope, "s"))?.leafId).toBe("e2999");
-    const forking = store.sessions.fork(scope, "s", "e1", copy);
+    // A fork of an entry copies its branch. A fork without one reads the whole log.
+    const forking = store.sessions.fork(scope, "s", null, copy);
     await nextTurn();
     const context = await store.sessions.context(scope, "s", { byteBudget: 400 * 1024 });
     expect(context?.entryIds.at(-1)).toBe("e2999");
@@ -89,7 +90,7 @@ describe("while a long log is read in slices", () => {
       ),
     );
     // A task in the same queue that the compaction must not wait for.
-    const forking = store.sessions.fork(scope, "s", "e1", copy);
+    const forking = store.sessions.fork(scope, "s", null, copy);
     steps = 0;
     await compact(store);
     const stepsBefore = steps;

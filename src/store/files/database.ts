@@ -70,6 +70,13 @@ class Statement {
     return this.#try(() => this.#statement.all(...values));
   }
 
+  /** Calls `act` for each row, without keeping all rows in memory. */
+  each(values: readonly SQLInputValue[], act: (row: Record<string, unknown>) => void): void {
+    this.#try(() => {
+      for (const row of this.#statement.iterate(...values)) act(row);
+    });
+  }
+
   get(...values: SQLInputValue[]): Record<string, unknown> | undefined {
     return this.#try(() => this.#statement.get(...values));
   }

@@ -72,6 +72,8 @@ export interface DiskFile {
   size(): number;
   /** Returns fewer bytes than requested only at the end of the file. */
   read(position: number, length: number): Uint8Array;
+  /** Fills existing memory, which is faster for large parts. Returns the part of the buffer that was filled. */
+  readInto(buffer: Uint8Array, position: number): Uint8Array;
   /** Might write only part of the bytes. */
   append(bytes: Uint8Array): number;
   truncate(size: number): void;
@@ -213,14 +215,17 @@ class RealFile implements DiskFile {
   }
 
   read(position: number, length: number): Uint8Array {
-    const bytes = Buffer.allocUnsafe(length);
+    return this.readInto(Buffer.allocUnsafe(length), position);
+  }
+
+  readInto(buffer: Uint8Array, position: number): Uint8Array {
     let filled = 0;
-    while (filled < length) {
-      const count = readSync(this.#handle, bytes, filled, length - filled, position + filled);
+    while (filled < buffer.length) {
+      const count = readSync(this.#handle, buffer, filled, buffer.length - filled, position + filled);
       if (count === 0) break;
       filled += count;
     }
-    return bytes.subarray(0, filled);
+    return buffer.subarray(0, filled);
   }
 
   append(bytes: Uint8Array): number {
@@ -357,30 +362,37 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
 /** Larger writes would block the process for too long. */
 const pieceBytes = 4 * 1024 * 1024;
 
-async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> {
+async function appendInSlices(file: DiskFile, parts: Iterable<Uint8Array>): Promise<void> {
   const slices = Slices.underLock();
-  for (let at = 0; at === 0 || at < bytes.length; at += pieceBytes) {
-    if (at > 0) await slices.turn();
-    appendWhole(file, bytes.subarray(at, at + pieceBytes));
+  let written = 0;
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += pieceBytes) {
+      const piece = part.subarray(at, at + pieceBytes);
+      written += piece.length;
+      if (written > pieceBytes) {
+        await slices.turn();
+        written = piece.length;
+      }
+      appendWhole(file, piece);
+    }
   }
 }
 
 /**
  * Replaces a file atomically and durably: writes and syncs a temporary file, renames it, and syncs the folder. Creates
- * missing folders. `before` is called immediately before the rename. If it throws, nothing is replaced.
+ * missing folders. `around` performs the rename by calling its argument. If it throws, nothing is replaced.
  */
 export async function replaceWhole(
   disk: Disk,
   path: string,
   bytes: Uint8Array,
   token: string,
-  before: () => void = () => undefined,
+  around: (rename: () => void) => void = (rename) => rename(),
 ): Promise<void> {
   await makeFolderDurably(disk, dirname(path));
-  const temporary = await writeTemporary(disk, path, bytes, token, true);
+  const temporary = await writeTemporary(disk, path, [bytes], token, true);
   try {
-    before();
-    disk.rename(temporary, path);
+    around(() => disk.rename(temporary, path));
   } catch (error) {
     disk.unlink(temporary);
     throw error;
@@ -388,11 +400,14 @@ export async function replaceWhole(
   await disk.syncFolder(dirname(path));
 }
 
-/** Writes a temporary file next to the target and returns its path. A failed write leaves nothing behind. */
+/**
+ * Writes a temporary file that consists of the given parts next to the target, and returns its path. A failed write
+ * leaves nothing behind.
+ */
 export async function writeTemporary(
   disk: Disk,
   path: string,
-  bytes: Uint8Array,
+  parts: Iterable<Uint8Array>,
   token: string,
   isDurable: boolean,
 ): Promise<string> {
@@ -400,7 +415,7 @@ export async function writeTemporary(
   disk.unlink(temporary);
   const file = disk.create(temporary);
   try {
-    await appendInSlices(file, bytes);
+    await appendInSlices(file, parts);
     if (isDurable) await file.sync();
   } catch (error) {
     disk.unlink(temporary);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { SessionHeader } from "../../core/entries.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
+import { present } from "../../core/present.ts";
 import type { SqlRow, SqlValue } from "../../core/script.ts";
 import type {
   LedgerTable,
@@ -11,6 +12,7 @@ import type {
   StoredState,
   StoreReader,
 } from "../migrate/contract.ts";
+import { parseEntries } from "../migrate/fingerprint.ts";
 import {
   isSharedFact,
   lastRowQuery,
@@ -18,6 +20,7 @@ import {
   pageQuery,
   tombstonePrefix,
 } from "../migrate/ledger-tables.ts";
+import { blobsOf, hashesIn } from "../session-trees.ts";
 import type { Disk } from "./disk.ts";
 import { parseJson, readOwn } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
@@ -38,6 +41,8 @@ export abstract class FolderReader implements StoreReader {
   readonly name: string;
   /** The number of damaged lines that were left out, by session key. */
   readonly skipped = new Map<string, number>();
+  /** The blobs that a session refers to but whose files do not exist, by session key. */
+  readonly missingBlobs = new Map<string, ReadonlySet<string>>();
   protected readonly damagedLines: DamagedLines = "refuse";
   protected readonly root: string;
   protected readonly disk: Disk;
@@ -91,8 +96,15 @@ export abstract class FolderReader implements StoreReader {
   }
 
   async *lines(session: StoredSession): AsyncGenerator<readonly string[]> {
-    const skipped = yield* readLogLines(this.disk, this.#log(session), this.damagedLines);
-    if (skipped > 0) this.skipped.set(session.key, skipped);
+    const log = readLogLines(this.disk, this.#log(session), this.damagedLines);
+    const missing = new Set<string>();
+    let step = log.next();
+    for (; step.done !== true; step = log.next()) {
+      for (const sha256 of this.#blobsWithoutFile(session, step.value)) missing.add(sha256);
+      yield step.value;
+    }
+    if (step.value > 0) this.skipped.set(session.key, step.value);
+    if (missing.size > 0) this.missingBlobs.set(session.key, missing);
   }
 
   async states({ uid }: StoredSession): Promise<readonly StoredState[]> {
@@ -191,6 +203,14 @@ export abstract class FolderReader implements StoreReader {
   #log({ uid }: Pick<StoredSession, "uid">): string {
     const row = this.#row(uid);
     return row === null ? "" : this.pathsOf(row).log;
+  }
+
+  #blobsWithoutFile({ uid, userId, agentId }: StoredSession, lines: readonly string[]): string[] {
+    const entries = lines.filter((line) => hashesIn(line).length > 0).flatMap(parseEntries);
+    const home = entries.length === 0 ? undefined : this.#row(uid)?.home;
+    return entries
+      .flatMap(blobsOf)
+      .filter((sha256) => !this.disk.kind(this.blobPath({ userId, agentId, sha256, ...present({ home }) })));
   }
 
   /** A session that was accepted but never used has no log yet. */

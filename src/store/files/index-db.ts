@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
 import { channelOf, namesOf } from "../list-query.ts";
+import type { TextWords } from "../search/words.ts";
+import { codesOf } from "../search/words.ts";
 import { Database, fileIdentity } from "./database.ts";
 import { setAside } from "./recover.ts";
 
@@ -11,6 +13,11 @@ import { setAside } from "./recover.ts";
  */
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
+/**
+ * The new identity marks all sessions, and without the identity of its log, a session is indexed from the start. Until
+ * then, its old words are found.
+ */
+const indexAgain = "UPDATE sessions SET log_identity = ''; UPDATE identity SET value = hex(randomblob(16));";
 export const indexSteps = [
   `CREATE TABLE sessions (
      uid TEXT PRIMARY KEY,
@@ -132,6 +139,34 @@ export const indexSteps = [
    CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC, special);
    CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC, special);
    CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC, special);`,
+  // The words are indexed by their stems, together with numbers for counting them.
+  `DROP TABLE words;
+   DROP TABLE said;
+   CREATE TABLE said (
+     id INTEGER PRIMARY KEY,
+     uid TEXT NOT NULL,
+     entry_id TEXT NOT NULL,
+     role TEXT NOT NULL,
+     time INTEGER NOT NULL,
+     length INTEGER NOT NULL,
+     codes BLOB NOT NULL
+   ) STRICT;
+   CREATE INDEX said_session ON said (uid);
+   CREATE TABLE said_totals (
+     uid TEXT NOT NULL, role TEXT NOT NULL, entries INTEGER NOT NULL, PRIMARY KEY (uid, role)
+   ) STRICT, WITHOUT ROWID;
+   CREATE VIRTUAL TABLE words USING fts5(
+     body, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '_$'"
+   );
+   ${indexAgain}`,
+  // The numbers include marks for the kinds of answers in an entry.
+  indexAgain,
+  // With the names, a list by text reads only the rows that match.
+  `DROP INDEX sessions_user;
+   DROP INDEX sessions_agent;
+   CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC, special, names);
+   CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC, special, names);`,
+  "CREATE TABLE embeddings (id INTEGER PRIMARY KEY, model TEXT NOT NULL, vector BLOB NOT NULL) STRICT;",
 ];
 
 /** Functions for migrations. */
@@ -190,7 +225,8 @@ export interface IndexedEntry extends IndexedPlace {
   readonly state: number;
   readonly role: string;
   readonly time: number;
-  readonly words: readonly string[];
+  /** `null` if the entry is not searchable. */
+  readonly text: TextWords | null;
   readonly blobs: readonly string[];
 }
 
@@ -299,6 +335,14 @@ export class IndexDb {
     return this.db.sql(sql).all(uid, from, to).map(placeOf);
   }
 
+  /** Returns where the lines from one position up to another start, and their total length with line breaks. */
+  span(uid: string, from: number, to: number): { readonly offset: number; readonly bytes: number } {
+    const sql =
+      "SELECT min(offset) AS offset, total(length + 1) AS bytes FROM entries INDEXED BY entries_position WHERE uid = ? AND position >= ? AND position < ?";
+    const row = this.db.sql(sql).get(uid, from, to);
+    return { offset: Number(row?.offset), bytes: Number(row?.bytes) };
+  }
+
   /** Returns the sessions that have one of these entries. */
   withEntries(entryIds: readonly string[]): string[] {
     return this.db
@@ -371,26 +415,22 @@ export class IndexDb {
     for (const sha256 of entry.blobs) {
       this.db.run("INSERT OR IGNORE INTO blobs (uid, sha256) VALUES (?, ?)", uid, sha256);
     }
-    if (entry.words.length === 0) return;
+    if (entry.text === null || entry.text.words.length === 0) return;
+    const { words, parts } = entry.text;
+    const codes = codesOf(entry.text);
     const { lastInsertRowid } = this.db.run(
-      "INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)",
-      uid,
-      entry.id,
-      entry.role,
-      entry.time,
+      "INSERT INTO said (uid, entry_id, role, time, length, codes) VALUES (?, ?, ?, ?, ?, ?)",
+      ...[uid, entry.id, entry.role, entry.time, words.length],
+      new Uint8Array(codes.buffer),
     );
-    const scope = [
-      scopeWord("u", userId ?? ""),
-      scopeWord("a", agentId),
-      scopeWord("s", uid),
-      scopeWord("r", entry.role),
-    ];
     this.db.run(
-      "INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)",
-      lastInsertRowid,
-      scope.join(" "),
-      entry.words.join(" "),
+      "INSERT INTO said_totals VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET entries = entries + 1",
+      ...[uid, entry.role],
     );
+    const user = userPrefix(userId ?? "");
+    const scope = [scopeWord("a", agentId), scopeWord("s", uid), scopeWord("r", entry.role)];
+    const body = [...scope, ...new Set([...words, ...parts])].map((word) => user + word).join(" ");
+    this.db.run("INSERT INTO words (rowid, body) VALUES (?, ?)", lastInsertRowid, body);
   }
 
   putState(uid: string, id: number, value: string): void {
@@ -400,7 +440,8 @@ export class IndexDb {
   remove(uid: string): void {
     this.db.exclusively(() => {
       this.db.run("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)", uid);
-      for (const table of ["said", "entries", "states", "blobs", "sessions"]) {
+      this.db.run("DELETE FROM embeddings WHERE id IN (SELECT id FROM said WHERE uid = ?)", uid);
+      for (const table of ["said", "said_totals", "entries", "states", "blobs", "sessions"]) {
         this.db.run(`DELETE FROM ${table} WHERE uid = ?`, uid);
       }
     });
@@ -428,18 +469,27 @@ function placeOf(row: Record<string, unknown>): IndexedPlace {
   return { position: Number(row.position), offset: Number(row.offset), length: Number(row.length) };
 }
 
-/** An entry's user, agent, session and role are indexed as words. */
-export const scopeWordCount = 4;
-
 const known = new Map<string, string>();
 const mostKnown = 10_000;
 
-/** Hashes a name to a single word so that the full-text index can filter by it. */
-export function scopeWord(kind: "u" | "a" | "s" | "r", name: string): string {
-  const made = known.get(kind + name);
+function shortHash(name: string): string {
+  const made = known.get(name);
   if (made !== undefined) return made;
-  const word = `${kind}${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 24);
   if (known.size >= mostKnown) known.clear();
-  known.set(kind + name, word);
-  return word;
+  known.set(name, hash);
+  return hash;
+}
+
+/**
+ * Every word in the index starts with a prefix for its user, so a search reads only the user's part of the index, even
+ * for a word that all users write.
+ */
+export function userPrefix(userId: string): string {
+  return `${shortHash(userId)}$`;
+}
+
+/** A word by which the full-text index filters entries. The dollar sign cannot occur in a word of a text. */
+export function scopeWord(kind: "a" | "s" | "r", name: string): string {
+  return `$${kind}${shortHash(name)}`;
 }

@@ -4,7 +4,8 @@ import type { Entry } from "../../core/entries.ts";
 import { isBookkeeping, isCorrupt } from "../../core/entries.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
 import { addToDigest, emptyDigest } from "../digest.ts";
-import { entryText, wordsOf } from "../search-text.ts";
+import { wordsOf } from "../search/words.ts";
+import { entryText } from "../search-text.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobsOf } from "../session-trees.ts";
 import type { IndexedEntry, IndexState, PlacedEntry } from "./index-db.ts";
@@ -173,12 +174,12 @@ class LineIndexer {
   }
 }
 
-function searchable(entry: Entry): Pick<IndexedEntry, "role" | "time" | "words" | "blobs"> {
+function searchable(entry: Entry): Pick<IndexedEntry, "role" | "time" | "text" | "blobs"> {
   const said = entryText(entry);
   return {
     role: said?.role ?? entry.type,
     time: Date.parse(entry.timestamp) || 0,
-    words: said === null ? [] : wordsOf(said.text),
+    text: said === null ? null : wordsOf(said.text),
     blobs: blobsOf(entry),
   };
 }

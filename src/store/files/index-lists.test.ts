@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ListedSession, SessionReach } from "../contract.ts";
 import { emptyDigest } from "../digest.ts";
-import { termsOf } from "../search-text.ts";
+import { queryTerms } from "../search/query-terms.ts";
+import { wordsOf } from "../search/words.ts";
 import { IndexDb } from "./index-db.ts";
 import { emptyIndexState } from "./index-lines.ts";
 import { countSessions, listSessions, reachCondition } from "./index-lists.ts";
@@ -39,9 +40,9 @@ function put(index: IndexDb, name: string, spawnedBy?: string): void {
   index.putSession(record, "", { logBytes: 0, identity: "", fold: emptyIndexState });
 }
 
-function say(index: IndexDb, uid: string, position: number, words: readonly string[] = ["kyoto"]): void {
+function say(index: IndexDb, uid: string, position: number, said = "kyoto"): void {
   const place = { position, offset: 0, length: 0, parent: null, leaf: null, state: 0 };
-  const entry = { ...place, id: `${uid}-${position}`, role: "user", time: 1, words, blobs: [] };
+  const entry = { ...place, id: `${uid}-${position}`, role: "user", time: 1, text: wordsOf(said), blobs: [] };
   index.putWords({ uid, userId: "ann", agentId: "main" }, entry);
 }
 
@@ -61,7 +62,7 @@ test("an index of the previous version is migrated with the keys of all its sess
   for (const name of ["forked_from", "channel", "created_at", "tokens", "cost", "sort_name"])
     before.exec(`ALTER TABLE sessions DROP COLUMN ${name}`);
   before.exec("DROP INDEX sessions_key; DROP INDEX sessions_lineage; ALTER TABLE sessions DROP COLUMN key;");
-  before.exec("PRAGMA user_version = 2");
+  before.exec("DROP TABLE said_totals; DROP TABLE embeddings; PRAGMA user_version = 2");
   before.close();
   const after = new IndexDb(path);
   expect(keysOf(after)).toEqual(["root", "child"]);
@@ -81,8 +82,8 @@ test("[RCH4] more hits out of reach than are ever ranked do not hide one within 
   });
   const found = (reach?: SessionReach) => {
     const query = { text: "kyoto", ...(reach === undefined ? {} : { reach }) };
-    return searchWords(index, wordSearch({ userId: "ann" }, query, termsOf("kyoto"), null, 5)).found.map(
-      ({ uid }) => uid,
+    return searchWords(index, wordSearch({ userId: "ann" }, query, queryTerms("kyoto"), null, 5)).found.map(
+      ({ entry }) => entry.uid,
     );
   };
   expect(found()).toEqual(["aside", "aside", "aside", "aside", "aside"]);
@@ -94,43 +95,16 @@ test("[SR1] an entry with all words is found among more entries with one word th
   const index = new IndexDb(path);
   put(index, "root");
   index.exclusively(() => {
-    say(index, "root", 0, ["kyoto", "in", "osaka"]);
+    say(index, "root", 0, "kyoto in osaka");
     for (let position = 1; position <= 40_002; position++)
-      say(index, "root", position, [position % 2 === 0 ? "kyoto" : "osaka"]);
+      say(index, "root", position, position % 2 === 0 ? "kyoto" : "osaka");
   });
-  const terms = termsOf("kyoto osaka");
+  const terms = queryTerms("kyoto osaka");
   const { found } = searchWords(index, wordSearch({ userId: "ann" }, { text: "" }, terms, null, 2));
-  expect(found.map(({ entryId, hasAllWords }) => [entryId, hasAllWords])).toEqual([
+  expect(found.map(({ entry, hasAllWords }) => [entry.entryId, hasAllWords])).toEqual([
     ["root-0", true],
-    ["root-40002", false],
+    ["root-1", false],
   ]);
-  index.close();
-});
-
-test("[SR1] the index stores how often a term occurs in an entry and how long the entry is", () => {
-  const index = new IndexDb(path);
-  put(index, "root");
-  const repeated = (count: number, length: number) =>
-    Array.from({ length }, (_, at) => (at < count ? "kyoto" : `word${at}`));
-  const entries = [1, 2, 3, 7, 200, 5000].flatMap((count) =>
-    [0, 1, 400, 20_000].map((more) => [count, count + more]),
-  );
-  for (const [at, [count = 0, length = 0]] of entries.entries())
-    say(index, "root", at, repeated(count, length));
-  // Matches both as a whole word and as a prefix.
-  for (const text of ["kyoto", "kyo"]) {
-    const terms = {
-      any: [{ words: [text], prefix: text === "kyo" }],
-      all: [{ words: ["kyoto"], prefix: false }],
-    };
-    const { found, statistics } = searchWords(
-      index,
-      wordSearch({ userId: "ann" }, { text }, terms, null, 50),
-    );
-    const known = found.toSorted((one, other) => one.row - other.row);
-    expect(known.map(({ counts, length }) => [counts[0], length])).toEqual(entries);
-    expect(statistics).toEqual({ entries: entries.length, holding: [entries.length] });
-  }
   index.close();
 });
 
@@ -143,5 +117,27 @@ test("[RCH2] a tree is queried through indexes only, from parents to children", 
     .map(({ detail }) => String(detail));
   expect(plan).toContain("SEARCH child USING COVERING INDEX sessions_lineage (user=? AND spawned_by=?)");
   expect(plan).toContain("SEARCH sessions USING COVERING INDEX sessions_key (user=? AND key=?)");
+  index.close();
+});
+
+test.each([
+  ["of a user", {}, "sessions_user (user=? AND archived=?)"],
+  ["of an agent", { agentId: "main" }, "sessions_agent (user=? AND agent=? AND archived=?)"],
+])("the sessions %s are searched by name in an index alone", (_, agent, found) => {
+  const index = new IndexDb(path);
+  put(index, "trip");
+  const prepared = vi.spyOn(index.db, "sql");
+  const scope = { userId: "ann", ...agent };
+  expect(countSessions(index, scope, { text: "TRI" })).toBe(1);
+  expect(listSessions(index, scope, { text: "TRI" }, 10, null).map(({ uid }) => uid)).toEqual(["trip"]);
+  const plans = prepared.mock.calls.map(([sql]) => {
+    const values = Array.from(sql.matchAll(/\?/g), () => "");
+    return index.db.sql(`EXPLAIN QUERY PLAN ${sql}`).all(...values)[0]?.detail;
+  });
+  // The list reads the records of its hits from the table.
+  expect(plans).toEqual([
+    `SEARCH sessions USING COVERING INDEX ${found}`,
+    `SEARCH sessions USING INDEX ${found}`,
+  ]);
   index.close();
 });

@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import type { ListedSession } from "../contract.ts";
+import type { PackedVector } from "../search/vectors.ts";
 import { replaceWhole } from "./disk.ts";
-import type { FoundEntries, WordSearch } from "./index-search.ts";
+import type { EmbeddedRow, EmbeddingSearch } from "./index-embeddings.ts";
+import { findNearest, findUnembedded, putEmbeddings } from "./index-embeddings.ts";
+import type { FoundEntries, FoundEntry, WordSearch } from "./index-search.ts";
 import { searchWords } from "./index-search.ts";
 import type { CatchUpLimits, CaughtUp, IndexFiles } from "./indexer.ts";
 import { Indexer } from "./indexer.ts";
@@ -20,6 +23,10 @@ export interface IndexService {
   /** Indexes one session without a time limit. `bytesBehind` is the size of the unindexed part of its log. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<FoundEntries>;
+  /** Returns the entries whose embeddings are nearest to a vector. */
+  nearest(search: EmbeddingSearch, vector: PackedVector): Promise<readonly FoundEntry[]>;
+  unembedded(search: EmbeddingSearch): Promise<readonly FoundEntry[]>;
+  embed(search: EmbeddingSearch, rows: readonly EmbeddedRow[]): Promise<void>;
   /** Returns the sessions that have one of these entry IDs. Scans all entries. */
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
@@ -44,6 +51,9 @@ export const serviceCalls = [
   "catchUp",
   "bringUp",
   "search",
+  "nearest",
+  "unembedded",
+  "embed",
   "withEntries",
   "remove",
   "scrub",
@@ -97,6 +107,21 @@ export class IndexInPlace implements IndexService {
   async search(search: WordSearch): Promise<FoundEntries> {
     this.follow();
     return searchWords(this.#files.index, search);
+  }
+
+  async nearest(search: EmbeddingSearch, vector: PackedVector): Promise<readonly FoundEntry[]> {
+    this.follow();
+    return findNearest(this.#files.index, search, vector);
+  }
+
+  async unembedded(search: EmbeddingSearch): Promise<readonly FoundEntry[]> {
+    this.follow();
+    return findUnembedded(this.#files.index, search);
+  }
+
+  async embed(search: EmbeddingSearch, rows: readonly EmbeddedRow[]): Promise<void> {
+    this.follow();
+    putEmbeddings(this.#files.index, search, rows);
   }
 
   async withEntries(entryIds: readonly string[]): Promise<readonly string[]> {

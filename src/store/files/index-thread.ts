@@ -70,6 +70,9 @@ export class IndexThread implements IndexService {
   #calls = 0;
 
   readonly search = this.#thread.search;
+  readonly nearest = this.#thread.nearest;
+  readonly unembedded = this.#thread.unembedded;
+  readonly embed = this.#thread.embed;
   readonly withEntries = this.#thread.withEntries;
   readonly remove = this.#thread.remove;
   readonly scrub = this.#thread.scrub;

@@ -236,7 +236,7 @@ export async function writeOwner(
   const path = userFile(root, home);
   await makeFolderDurably(disk, dirname(path));
   const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
-  const temporary = await writeTemporary(disk, path, bytes, newId(), true);
+  const temporary = await writeTemporary(disk, path, [bytes], newId(), true);
   // Two users must not claim the folder concurrently.
   const isFirst = lock.exclusively(() => {
     const isFree = readUserFile(path, disk) === null;

@@ -57,6 +57,10 @@ export class LogFile {
     return this.#file.read(offset, length);
   }
 
+  readInto(buffer: Uint8Array, offset: number): Uint8Array {
+    return this.#file.readInto(buffer, offset);
+  }
+
   /**
    * Appends lines at `start`, the known end of the log. If the write fails, the log is truncated to its previous size
    * if possible.

@@ -1,4 +1,4 @@
-import type { CorruptLine, Entry, SessionHeader } from "../../core/entries.ts";
+import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry, isCorrupt, withParentId } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
@@ -14,7 +14,6 @@ const lineFeed = 0x0a;
 interface LogPiece {
   readonly bytes: Buffer;
   readonly isFirst: boolean;
-  readonly isLast: boolean;
 }
 
 function* piecesOf(file: DiskFile): Generator<LogPiece> {
@@ -27,7 +26,7 @@ function* piecesOf(file: DiskFile): Generator<LogPiece> {
     const end = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1;
     rest = bytes.subarray(end);
     if (end > 0) {
-      yield { bytes: bytes.subarray(0, end), isFirst, isLast };
+      yield { bytes: bytes.subarray(0, end), isFirst };
       isFirst = false;
     }
     if (isLast) return;
@@ -55,9 +54,9 @@ export function readLogHeader(disk: Disk, path: string): SessionHeader | null {
 export type DamagedLines = "refuse" | "skip";
 
 /**
- * Yields the lines of a log's entries, without the header. A repeated entry is left out, as in the tree. So is an
- * incomplete last line, because it was never acknowledged. Other damaged lines throw `unreadable_file`, or are skipped.
- * Returns the number of skipped lines.
+ * Yields the lines of a log's entries, without the header. A repeated entry is left out, as in the tree. Damaged lines
+ * throw `unreadable_file`, or are skipped. That includes an incomplete last line: it can be an entry that was
+ * acknowledged and is still in the working set. Returns the number of skipped lines.
  */
 export function* readLogLines(
   disk: Disk,
@@ -72,7 +71,7 @@ export function* readLogLines(
     for (const piece of piecesOf(file)) {
       const session = parseSession(piece.bytes);
       checkPiece(path, piece, session, line, damaged);
-      yield [...selectLines(selector, piece, session)];
+      yield [...selectLines(selector, piece.bytes, session)];
       line += countLines(piece.bytes);
     }
     return selector.skipped;
@@ -83,24 +82,20 @@ export function* readLogLines(
 
 function* selectLines(
   selector: LineSelector,
-  { bytes, isLast }: LogPiece,
+  bytes: Buffer,
   { lines, places, diagnostics }: ParsedSession,
 ): Generator<string> {
   // A parser that has not seen the header takes damaged lines at the beginning for those of another program.
-  for (const { code } of diagnostics) if (code === "foreign_line") selector.skip();
+  for (const { code } of diagnostics) if (code === "foreign_line") selector.countDamage();
   for (const [index, entry] of lines.entries()) {
     const { offset = 0, length = 0 } = places[index] ?? {};
     if (isCorrupt(entry)) {
-      if (!isTornEnd(entry, isLast)) selector.skip();
+      selector.countDamage();
       continue;
     }
     const line = selector.select(entry, bytes.toString("utf8", offset, offset + length));
     if (line !== null) yield line;
   }
-}
-
-function isTornEnd({ reason }: CorruptLine, isLast: boolean): boolean {
-  return isLast && reason === "torn";
 }
 
 /** Chooses the lines to copy. Entries whose parent was on a damaged line are attached as in the tree of the log. */
@@ -112,7 +107,8 @@ class LineSelector {
   #previousId: string | null = null;
   #isAfterDamage = false;
 
-  skip(): void {
+  /** Counts a line that is left out. */
+  countDamage(): void {
     this.#isAfterDamage = true;
     this.skipped += 1;
   }
@@ -145,27 +141,26 @@ function countLines(bytes: Buffer): number {
 
 function checkPiece(
   path: string,
-  { isFirst, isLast }: LogPiece,
+  { isFirst }: LogPiece,
   { header, lines, diagnostics }: ParsedSession,
   before: number,
   mode: DamagedLines,
 ): void {
   if (isFirst !== (header !== null))
     throw damagedLog(path, isFirst ? "it has no header" : `it has a second header after line ${before}`);
-  const first = mode === "skip" ? undefined : findDamage({ lines, diagnostics }, isLast);
+  const first = mode === "skip" ? undefined : findDamage({ lines, diagnostics });
   if (first !== undefined) throw damagedLog(path, `line ${before + first} is damaged`, skipAdvice);
   if (diagnostics.some(({ code }) => ["migrated", "late_header", "extra_header"].includes(code)))
     throw damagedLog(path, "another program wrote it");
 }
 
 /** Returns the number of the first damaged line. */
-function findDamage(
-  { lines, diagnostics }: Pick<ParsedSession, "lines" | "diagnostics">,
-  isLast: boolean,
-): number | undefined {
+function findDamage({
+  lines,
+  diagnostics,
+}: Pick<ParsedSession, "lines" | "diagnostics">): number | undefined {
   const foreign = diagnostics.filter(({ code }) => code === "foreign_line");
-  const damaged = lines.filter(isCorrupt).filter((line) => !isTornEnd(line, isLast));
-  return [...foreign, ...damaged].map(({ line = 1 }) => line)[0];
+  return [...foreign, ...lines.filter(isCorrupt)].map(({ line = 1 }) => line)[0];
 }
 
 const skipAdvice =

@@ -238,7 +238,7 @@ export async function continueRecentFile(
 
 /** Creates a file atomically. Never replaces an existing file. */
 async function writeNew(path: string, text: string): Promise<void> {
-  const temporary = await writeTemporary(realDisk, path, Buffer.from(text), randomUUID(), true);
+  const temporary = await writeTemporary(realDisk, path, [Buffer.from(text)], randomUUID(), true);
   try {
     realDisk.link(temporary, path);
     await realDisk.syncFolder(dirname(path));

@@ -1,10 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope } from "../contract.ts";
 import { inScope } from "../rules.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
+import type { DiskFile } from "./disk.ts";
 import { isWriteFailure } from "./disk.ts";
 import type { IndexDb } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
@@ -18,6 +20,8 @@ import {
   trashedPaths,
   writeOwner,
 } from "./layout.ts";
+import type { LogBranch } from "./log-branch.ts";
+import { copiedLookup, encodingTree, readCopy } from "./log-branch.ts";
 import { FileClosed } from "./log-file.ts";
 import type { Recovery } from "./recover.ts";
 import { removeSetAside } from "./recover.ts";
@@ -106,7 +110,29 @@ export class SessionCatalog {
   /** Creates a session with entries. */
   create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));
-    return this.#open.using(row.uid, () => SessionFile.create(this.#sourceOf(row), tree), act);
+    const create = async () =>
+      SessionFile.create(this.#sourceOf(row), [await new Slices().run(encodingTree(tree))]);
+    return this.#open.using(row.uid, create, act);
+  }
+
+  /** Creates a session whose entries are the lines of a branch of another session. */
+  copy<T>(
+    row: SessionRow,
+    branch: LogBranch,
+    log: DiskFile,
+    act: (file: SessionFile) => T | Promise<T>,
+  ): Promise<T> {
+    const source = this.#sourceOf(row);
+    const header = headerOf(row);
+    const identity = () => this.settings.disk.stat(source.paths.log)?.identity ?? "";
+    const lookup = copiedLookup(source.lookup, branch, { header, meta: row.first.meta, identity });
+    const create = () => SessionFile.create({ ...source, lookup }, readCopy(header, log, branch));
+    return this.#open.using(row.uid, create, act);
+  }
+
+  /** Opens a session's log for reading, independently of its open session file. */
+  openLog(row: SessionRow): DiskFile | null {
+    return this.settings.disk.openToRead(this.pathsOf(row).log);
   }
 
   /**
@@ -248,15 +274,10 @@ export class SessionCatalog {
   #lookup(uid: string): EntryLookup {
     const { index } = this;
     return {
-      has: (entryId, amongFirst) => {
-        const known = index.known(uid);
-        if (known === null || known.fold.digest.entries < amongFirst) return null;
-        const place = index.place(uid, entryId);
-        return place !== null && place.position < amongFirst;
-      },
       known: () => index.known(uid),
       grew: () => this.feed.markIfPossible(uid),
       placeOf: (entryId) => index.place(uid, entryId),
+      spanOf: (from, to) => index.span(uid, from, to),
       stateBehind: (entryId) => {
         const placed = index.placed(uid, entryId);
         return placed === null ? null : JSON.parse(index.state(uid, placed.state));

@@ -7,13 +7,14 @@ import { encodeEntry, isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
-import type { Steps } from "../../core/slices.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { replaceWhole } from "./disk.ts";
 import type { SessionPaths } from "./layout.ts";
+import type { LogBranch } from "./log-branch.ts";
+import { encodeHeader, findingBranch } from "./log-branch.ts";
 import type { LogMark } from "./log-file.ts";
 import { FileClosed, LogFile } from "./log-file.ts";
 import type { NewSessionFiles } from "./session-files.ts";
@@ -87,8 +88,7 @@ export class SessionFile {
     let handle = disk.openExisting(paths.log);
     if (handle === null || handle.size() === 0) {
       handle?.close();
-      const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
-      await beginFiles(source, bytes);
+      await beginFiles(source, first === null ? null : [encodeHeader(first)]);
       handle = disk.openExisting(paths.log);
     }
     if (handle === null) throw missingLog(paths.log);
@@ -103,9 +103,9 @@ export class SessionFile {
     }
   }
 
-  /** Creates a session with entries. */
-  static async create(source: SessionFileSource, tree: SessionTree): Promise<SessionFile> {
-    await beginFiles(source, await new Slices().run(encoding(tree)));
+  /** Creates a session with entries. Its log consists of the given parts. */
+  static async create(source: SessionFileSource, parts: Iterable<Uint8Array>): Promise<SessionFile> {
+    await beginFiles(source, parts);
     return SessionFile.open(source, null);
   }
 
@@ -133,10 +133,21 @@ export class SessionFile {
   }
 
   /** Loads a long log in chunks so that `whole` does not block. */
-  async loadWhole(): Promise<void> {
+  loadWhole(): Promise<void> {
     this.#refresh();
+    return this.#unlessMoved(this.#view.loadAllInSlices());
+  }
+
+  /** Returns where the branch that ends with an entry is in the log. `null` if only the tree shows that. */
+  findBranch(entryId: string): Promise<LogBranch | null> {
+    this.#refresh();
+    return this.#unlessMoved(new Slices().run(findingBranch(this.#log, this.#lookup, entryId)));
+  }
+
+  /** Closing the files makes a read in chunks fail. */
+  async #unlessMoved<T>(reading: Promise<T>): Promise<T> {
     try {
-      await this.#view.loadAllInSlices();
+      return await reading;
     } catch (error) {
       if (this.#isClosed || this.#isMoved) throw new FileClosed();
       throw error;
@@ -300,10 +311,11 @@ export class SessionFile {
     const { disk, newId } = this.#settings;
     this.#checkOpen();
     const wasLog = this.#working.isLog();
-    await replaceWhole(disk, this.#paths.log, bytes, newId(), () => {
+    await replaceWhole(disk, this.#paths.log, bytes, newId(), (rename) => {
       this.#checkOpen();
       if (!this.#lock.isHeld) throw new FileClosed();
       disk.unlink(this.#paths.working);
+      rename();
     });
     this.#log.followName();
     const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
@@ -497,15 +509,6 @@ export class SessionFile {
   #find(code: DiagnosticCode, note: string, entryId?: string): void {
     this.#findings.push({ code, note, ...(entryId === undefined ? {} : { entryId }) });
   }
-}
-
-function* encoding(tree: SessionTree): Steps<Uint8Array> {
-  const lines: Buffer[] = [];
-  for (const line of tree.encodeLines()) {
-    lines.push(Buffer.from(line));
-    yield line.length;
-  }
-  return Buffer.concat(lines);
 }
 
 function idOf(paths: SessionPaths): string {

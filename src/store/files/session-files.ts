@@ -27,12 +27,12 @@ export interface NewSessionFiles {
 }
 
 /**
- * Creates a session's log and working set. Does not touch files that belong to another session. If `bytes` is `null`,
- * the log has already been written and must exist.
+ * Creates a session's log, which consists of the given parts, and its working set. Does not touch files that belong to
+ * another session. If `parts` is `null`, the log has already been written and must exist.
  */
 export async function beginFiles(
   { paths, lock, owner, settings }: NewSessionFiles,
-  bytes: Uint8Array | null,
+  parts: Iterable<Uint8Array> | null,
 ): Promise<void> {
   const { disk } = settings;
   await makeFolderDurably(disk, paths.folder);
@@ -40,12 +40,12 @@ export async function beginFiles(
   try {
     // Another process might have moved the session to the trash while we were waiting.
     if (!owner.isWanted()) throw new FileClosed();
-    if (bytes !== null) refuseOtherOwner(paths, disk, owner.uid);
+    if (parts !== null) refuseOtherOwner(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
-    if (bytes === null) throw missingLog(paths.log);
-    await writeFirst(paths, bytes, settings);
+    if (parts === null) throw missingLog(paths.log);
+    await writeFirst(paths, parts, settings);
   } finally {
     lock.releaseSoon();
   }
@@ -54,11 +54,11 @@ export async function beginFiles(
 /** A failed attempt must not leave files behind that another attempt would mistake for its own. */
 async function writeFirst(
   paths: SessionPaths,
-  bytes: Uint8Array,
+  parts: Iterable<Uint8Array>,
   { disk, durability, newId }: NewSessionFiles["settings"],
 ): Promise<void> {
   const isDurable = durability === "full";
-  const temporary = await writeTemporary(disk, paths.log, bytes, newId(), isDurable);
+  const temporary = await writeTemporary(disk, paths.log, parts, newId(), isDurable);
   try {
     disk.rename(temporary, paths.log);
     disk.unlink(paths.working);

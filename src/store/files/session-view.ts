@@ -12,7 +12,7 @@ import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
-import type { Known } from "./index-db.ts";
+import type { IndexedPlace, Known } from "./index-db.ts";
 import type { LogFile } from "./log-file.ts";
 import type { LeftOut, WorkingFile } from "./working-set.ts";
 import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
@@ -21,11 +21,11 @@ import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 export interface EntryLookup {
   known(): Known | null;
   /** Returns an entry's position in the log, or `null` if unknown. */
-  placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
+  placeOf(entryId: string): IndexedPlace | null;
+  /** Returns where the lines from one position up to another start, and their total length with line breaks. */
+  spanOf(from: number, to: number): { readonly offset: number; readonly bytes: number };
   /** Returns the context state after an entry, or `null` if unknown. */
   stateBehind(entryId: string): ContextState | null;
-  /** Whether an entry is among the first `amongFirst` entries in the log. `null` if unknown. */
-  has(entryId: string, amongFirst: number): boolean | null;
   /** Called when another program has written to the log. */
   grew(): void;
 }
@@ -136,7 +136,11 @@ export class SessionView {
   /** Whether an entry might be outside the loaded part. */
   mayLeaveOut(id: string): boolean {
     if (this.#left === null || this.#tree.entry(id) !== null) return false;
-    return this.#lookup.has(id, this.#left.entries) !== false;
+    const { entries } = this.#left;
+    const known = this.#lookup.known();
+    if (known === null || known.fold.digest.entries < entries) return true;
+    const place = this.#lookup.placeOf(id);
+    return place !== null && place.position < entries;
   }
 
   /** Adds written entries, up to a given size of the log. */
@@ -261,7 +265,7 @@ export class SessionView {
     size: number,
     slices: Slices,
   ): Promise<{ readonly tree: SessionTree; readonly size: number }> {
-    const bytes = await slices.run(readingLog(this.#log, size));
+    const bytes = await slices.run(readingLog(this.#log, 0, size));
     const session = await slices.run(parsingSession(bytes));
     const tree = await slices.run(SessionTree.growing(session, this.#reading));
     return { tree, size: bytes.length };
@@ -275,13 +279,13 @@ export class SessionView {
 
 const pieceBytes = 1024 * 1024;
 
-function* readingLog(log: LogFile, size: number): Steps<Uint8Array> {
-  const bytes = new Uint8Array(size);
-  for (let at = 0; at < size; ) {
-    const piece = log.read(at, Math.min(pieceBytes, size - at));
+/** Reads a log from one offset up to another. */
+export function* readingLog(log: LogFile, from: number, to: number): Steps<Uint8Array> {
+  const bytes = Buffer.allocUnsafe(to - from);
+  for (let at = 0; at < bytes.length; ) {
+    const piece = log.readInto(bytes.subarray(at, at + pieceBytes), from + at);
     // The file has been truncated.
     if (piece.length === 0) return bytes.subarray(0, at);
-    bytes.set(piece, at);
     at += piece.length;
     // Copying is faster than parsing.
     yield piece.length / 8;

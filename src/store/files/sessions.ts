@@ -45,6 +45,7 @@ import { copyBlobs } from "./blobs.ts";
 import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
 import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
 import type { HomeFor } from "./layout.ts";
+import type { LogBranch } from "./log-branch.ts";
 import { thisProcess } from "./process-identity.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
@@ -221,15 +222,19 @@ export class FileSessions implements WorkingSessions {
   ): Promise<SessionRecord> {
     const from = this.#require(scope, sessionId);
     return this.#catalog.using(from, async (source) => {
-      await source.loadWhole();
-      if (entryId !== null) source.whole.path(entryId);
+      const branch = entryId === null ? null : await source.findBranch(entryId);
+      if (branch === null) await source.loadWhole();
+      if (branch === null && entryId !== null) source.whole.path(entryId);
       const parentSession = this.#catalog.pathsOf(from).working;
       const row = await this.#accept(scope, init, "forking", { parentSession });
-      const tree = await this.#orRelease(row, () =>
-        new Slices().run(source.whole.forking(entryId, { id: row.sessionId, cwd: init.cwd })),
-      );
+      const copied = branch === null ? null : await this.#copyBranch(from, branch, row);
+      if (copied !== null) return copied;
+      const tree = await this.#orRelease(row, async () => {
+        await source.loadWhole();
+        return new Slices().run(source.whole.forking(entryId, { id: row.sessionId, cwd: init.cwd }));
+      });
       await this.#orRelease(row, () => copyBlobs(this.#catalog.settings, from, row, tree));
-      return this.#grown(row, tree);
+      return this.#finishFork(row, (announce) => this.#catalog.create(row, tree, announce));
     });
   }
 
@@ -244,7 +249,7 @@ export class FileSessions implements WorkingSessions {
     const adopted = await this.#orRelease(row, () =>
       new Slices().run(copyTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId })),
     );
-    return this.#grown(row, adopted);
+    return this.#finishFork(row, (announce) => this.#catalog.create(row, adopted, announce));
   }
 
   async reset(
@@ -437,9 +442,27 @@ export class FileSessions implements WorkingSessions {
     };
   }
 
-  async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
+  /**
+   * Returns `null` if the log has been replaced since the branch was found, or if the fork has another agent, which needs
+   * copies of the blobs: only parsed entries show which ones.
+   */
+  async #copyBranch(from: SessionRow, branch: LogBranch, row: SessionRow): Promise<SessionRecord | null> {
+    if (row.home !== from.home || row.agentId !== from.agentId) return null;
+    const log = await this.#orRelease(row, async () => this.#catalog.openLog(from));
+    try {
+      if (log?.stat().identity !== branch.identity) return null;
+      return await this.#finishFork(row, (announce) => this.#catalog.copy(row, branch, log, announce));
+    } finally {
+      log?.close();
+    }
+  }
+
+  #finishFork(
+    row: SessionRow,
+    make: (announce: (file: SessionFile) => SessionRecord) => Promise<SessionRecord>,
+  ): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
-      this.#catalog.create(row, tree, (file) => {
+      make((file) => {
         this.#catalog.work.finishFork(row);
         return this.#announce("created", row, file);
       }),

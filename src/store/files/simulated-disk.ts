@@ -206,14 +206,20 @@ export class SimulatedDisk implements Disk {
       this.#checkPower();
       return statOf(inode);
     };
+    const read = (position: number, length: number) => {
+      this.#checkPower();
+      const bytes = inode.data.slice(position, position + length);
+      this.bytesRead += bytes.length;
+      return bytes;
+    };
     return {
       stat,
       size: () => stat().size,
-      read: (position, length) => {
-        this.#checkPower();
-        const bytes = inode.data.slice(position, position + length);
-        this.bytesRead += bytes.length;
-        return bytes;
+      read,
+      readInto: (buffer, position) => {
+        const bytes = read(position, buffer.length);
+        buffer.set(bytes);
+        return buffer.subarray(0, bytes.length);
       },
       append: (bytes) => {
         const taken = bytes.subarray(0, this.#count("write", path));

@@ -3,8 +3,10 @@ import { KeyedMutex } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { sessionIdProblem } from "../../core/names.ts";
-import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
+import type { Json, Scope, StateValue } from "../contract.ts";
 import { checkStateKey, inScope, nextVersion, noSuchSession, stateText } from "../rules.ts";
+import type { FenceOption, WorkingState } from "../work.ts";
+import { toFenceFunction } from "../work.ts";
 import type { Disk } from "./disk.ts";
 import { parseJson, readWhole, replaceWhole } from "./disk.ts";
 import { stateFolder } from "./layout.ts";
@@ -14,7 +16,7 @@ import type { LockSettings } from "./write-lock.ts";
 import { underLock } from "./write-lock.ts";
 
 /** State in `context/<sessionId>/<key>.json` with `{version, value}`, replaced atomically. */
-export class FileState implements StateStore {
+export class FileState implements WorkingState {
   readonly #root: string;
   readonly #disk: Disk;
   readonly #work: WorkDb;
@@ -40,7 +42,7 @@ export class FileState implements StateStore {
     sessionId: string,
     key: string,
     value: Json,
-    options: { ifVersion?: number | null } = {},
+    options: { ifVersion?: number | null } & FenceOption = {},
   ): Promise<number> {
     return this.#alone(scope, sessionId, key, async (row) => {
       checkStateKey(key);
@@ -48,7 +50,16 @@ export class FileState implements StateStore {
       if (row === null) return noSuchSession(sessionId);
       const next = nextVersion(key, this.#read(row, key)?.version ?? null, options);
       const bytes = Buffer.from(`{"version":${next},"value":${text}}\n`);
-      await replaceWhole(this.#disk, this.#path(row, key), bytes, this.#newToken());
+      const { fence } = toFenceFunction(this.#work, options);
+      const around = (rename: () => void) => {
+        if (fence === undefined) return rename();
+        // No other process can claim the run between the check and the rename.
+        this.#work.exclusively(() => {
+          if (!fence()) throw new SkeinError("fenced", { sessionId });
+          rename();
+        });
+      };
+      await replaceWhole(this.#disk, this.#path(row, key), bytes, this.#newToken(), around);
       return next;
     });
   }

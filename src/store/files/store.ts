@@ -12,6 +12,7 @@ import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../change-feed.ts";
 import type { Scope } from "../contract.ts";
 import { isOfExternalStore } from "../external-changes.ts";
+import { unfinishedError, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { checkScope, withScopeChecks } from "../rules.ts";
 import { SqliteEngine } from "../sqlite-engine.ts";
 import type { LocalWork, WorkingStore } from "../work.ts";
@@ -133,6 +134,10 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const report = options.report ?? (() => undefined);
   const now = clock.now();
   const { work, how } = openWorkDb(options, databases, now, report);
+  if (work.ledger.sql("SELECT 1 FROM facts WHERE name = ?").get(unfinishedFact) !== undefined) {
+    work.close();
+    throw unfinishedError();
+  }
   if (isOfExternalStore(work.ledger)) {
     work.close();
     throw new SkeinError("conflict", {

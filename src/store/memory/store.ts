@@ -5,21 +5,10 @@ import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import type { Script } from "../../core/script.ts";
 import { runOn, runScript, valueScript } from "../../core/script.ts";
-import { Slices } from "../../core/slices.ts";
 import type { WorkAttendant } from "../../runs/contract.ts";
 import { ChangeFeed } from "../change-feed.ts";
-import type {
-  AppendOptions,
-  BlobStore,
-  Json,
-  Scope,
-  SearchHit,
-  SearchQuery,
-  SearchStore,
-  StateStore,
-} from "../contract.ts";
+import type { AppendOptions, BlobStore, Json, Scope } from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
-import { hitLimit, reachFilter, userScope } from "../list-query.ts";
 import {
   agentOfBlob,
   checkScope,
@@ -29,13 +18,11 @@ import {
   stateText,
   withScopeChecks,
 } from "../rules.ts";
-import type { SearchTerm } from "../search-text.ts";
-import { bm25, countOccurrences, entryText, snippetOf, termsOf, wordsOf } from "../search-text.ts";
 import { SqliteEngine } from "../sqlite-engine.ts";
-import type { FenceOption, LocalWork, WorkingStore } from "../work.ts";
+import type { FenceOption, LocalWork, WorkingState, WorkingStore } from "../work.ts";
 import { Attendance, toFenceFunction } from "../work.ts";
-import type { MemorySession } from "./session-table.ts";
-import { hasId, SessionTable } from "./session-table.ts";
+import { MemorySearch } from "./search.ts";
+import { SessionTable } from "./session-table.ts";
 import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
@@ -62,7 +49,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const store = withScopeChecks({
     sessions,
     search: new MemorySearch(table),
-    state: memoryState(table, values),
+    state: memoryState(table, values, work),
     blobs: memoryBlobs(blobs),
     watch,
     purgeUser: async (userId) => {
@@ -141,7 +128,7 @@ function refuseStatement(): never {
 
 type StateValues = Map<string, Map<string, { text: string; version: number }>>;
 
-function memoryState(table: SessionTable, values: StateValues): StateStore {
+function memoryState(table: SessionTable, values: StateValues, work: MemoryWork): WorkingState {
   const of = (scope: Scope, sessionId: string) => {
     const session = table.get(scope, sessionId);
     return session === null ? undefined : values.get(session.record.uid);
@@ -155,6 +142,7 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
       checkStateKey(key);
       const text = stateText(key, value);
       const { uid } = table.require(scope, sessionId).record;
+      if (work.fence(setOptions).fence?.() === false) throw new SkeinError("fenced", { sessionId });
       const ofSession = values.get(uid) ?? new Map();
       const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
       ofSession.set(key, { text, version });
@@ -194,100 +182,4 @@ function memoryBlobs(blobs: Blobs): BlobStore {
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };
-}
-
-/** Searches by reading every entry, which is fast enough for data that fits in memory. */
-class MemorySearch implements SearchStore {
-  readonly #table: SessionTable;
-
-  constructor(table: SessionTable) {
-    this.#table = table;
-  }
-
-  async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
-    const limit = hitLimit(query.limit);
-    const terms = termsOf(query.text);
-    if (terms.any.length === 0) return { hits: [], behind: 0 };
-    const kin = [...this.#table.in(userScope(scope))].map(({ record }) => record);
-    const isReached = reachFilter(query.reach, kin);
-    const slices = new Slices();
-    const texts: SearchedText[] = [];
-    for (const session of [...this.#table.in(scope)]) {
-      const isSearched = query.sessionId === undefined || hasId(session, query.sessionId);
-      if (isSearched && isReached(session.record))
-        texts.push(...(await textsIn(session, terms.any, query, slices)));
-    }
-    const holding = terms.any.map((_, at) => texts.filter(({ counts }) => (counts[at] ?? 0) > 0).length);
-    const scoreOf = bm25({ entries: texts.length, holding });
-    const found = texts
-      .filter(({ counts, time }) => counts.some((count) => count > 0) && isWithin(query, time))
-      .map((text) => ({
-        ...text,
-        hasAll: hasAll(text.words, terms.all),
-        score: scoreOf(text.counts, text.length),
-      }));
-    found.sort((a, b) => Number(b.hasAll) - Number(a.hasAll) || b.score - a.score || b.time - a.time);
-    const { offset = 0 } = query;
-    return { hits: found.slice(offset, offset + limit).map((text) => hitOf(text, query.text)), behind: 0 };
-  }
-}
-
-/** An entry with the number of occurrences of each term. */
-interface SearchedText {
-  readonly session: MemorySession;
-  readonly entryId: string;
-  readonly role: string;
-  readonly time: number;
-  readonly text: string;
-  readonly words: readonly string[];
-  readonly counts: readonly number[];
-  /** The number of words, including words that the caller is not allowed to see. */
-  readonly length: number;
-}
-
-async function textsIn(
-  session: MemorySession,
-  terms: readonly SearchTerm[],
-  { role, shownText }: SearchQuery,
-  slices: Slices,
-): Promise<SearchedText[]> {
-  const texts: SearchedText[] = [];
-  for (const entry of [...session.tree.entries()]) {
-    const said = entryText(entry);
-    if (said === null || (role !== undefined && role !== said.role)) continue;
-    const written = wordsOf(said.text);
-    if (written.length === 0) continue;
-    const isHit = terms.some((term) => countOccurrences(written, term) > 0);
-    // Masking is slow, so only hits are masked.
-    const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
-    const words = text === said.text ? written : wordsOf(text);
-    const counts = terms.map((term) => countOccurrences(words, term));
-    const { length } = written;
-    texts.push({
-      session,
-      entryId: entry.id,
-      time: Date.parse(entry.timestamp),
-      ...said,
-      text,
-      words,
-      counts,
-      length,
-    });
-    const turn = slices.did(said.text.length);
-    if (turn !== null) await turn;
-  }
-  return texts;
-}
-
-function isWithin({ since, until }: SearchQuery, time: number): boolean {
-  return (since === undefined || time >= since) && (until === undefined || time <= until);
-}
-
-function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean {
-  return terms.every((term) => countOccurrences(words, term) > 0);
-}
-
-function hitOf({ session, entryId, role, time, text }: SearchedText, query: string): SearchHit {
-  const { sessionId, key } = session.record;
-  return { sessionId, key, entryId, role, time, snippet: snippetOf(text, query) };
 }
