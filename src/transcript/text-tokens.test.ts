@@ -12,8 +12,8 @@ const vocabularies = ["o200k", "cl100k"] as const;
 const mostOff = 0.15;
 const figures =
   "arabic -1 1, base64 -2 -7, chinese 3 1, english 2 2, french 1 -3, german -1 -4, hebrew 7 0, hex 5 7, hindi 0 -2, " +
-  "japanese -2 -3, json 1 1, korean -1 -5, markdown -2 -2, mixed 1 2, python 5 5, russian 1 1, spanish -3 -7, " +
-  "thai -4 -3, typescript 3 5";
+  "japanese 3 4, json 1 1, korean -1 -5, markdown -2 -2, mixed 1 2, python 5 5, russian 1 1, spanish -3 -7, " +
+  "thai -4 -3, traditional -1 -1, typescript 3 5, vietnamese -1 -4";
 
 /** Returns the estimate's error relative to the real count. */
 function off(text: string, vocabulary: "o200k" | "cl100k"): number {
@@ -26,7 +26,7 @@ describe("compared with real tokenizers", () => {
     const several =
       "english chinese japanese korean russian typescript python json base64 markdown mixed".split(" ");
     for (const kind of several) expect(kinds.get(kind)?.length).toBeGreaterThanOrEqual(3);
-    for (const kind of "arabic hebrew thai hindi german french spanish hex".split(" "))
+    for (const kind of "arabic hebrew thai hindi traditional vietnamese german french spanish hex".split(" "))
       expect(kinds.has(kind)).toBe(true);
     expect(samples.filter(({ text }) => text.length < 1500).map(({ name }) => name)).toEqual([]);
   });
@@ -101,6 +101,11 @@ describe("any text", () => {
       }),
     );
     expect(tokenTable("o200k").next.length).toBeLessThan(0x10000);
+  });
+
+  test("Simplified and Traditional Chinese differ in the tokens per character", () => {
+    expect(textTokens("们这说汉语国")).toBe(textTokens("人山水上下大"));
+    expect(textTokens("們這說漢語國")).toBeGreaterThan(textTokens("们这说汉语国"));
   });
 
   test("half surrogate pairs, zeros and every single unit are counted", () => {

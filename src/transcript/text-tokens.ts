@@ -27,6 +27,8 @@ const lateLetterTokens: Readonly<Record<Vocabulary, readonly [related: number, d
   o200k: [0.11, 0.35],
   cl100k: [0.27, 0.52],
 };
+/** More tokens than a chunk can have. Accents are counted in multiples of it, so that one sum holds both counts. */
+const perAccent = 2 ** 20;
 /** A power of two above the number of classes. */
 const classSpan = 32;
 
@@ -45,17 +47,15 @@ export function textTokens(text: string, vocabulary: Vocabulary = "o200k"): numb
 
 function chunkTokens(units: Uint16Array, length: number, table: TokenTable, vocabulary: Vocabulary): number {
   const { tokens: added, next } = table;
-  let tokens = 0;
+  let sum = 0;
   let state = 0;
-  let accents = 0;
   for (let at = 0; at < length; at++) {
-    const kind = classOf[units[at] as number] as number;
-    // Written without branches, because even a branch that is never taken makes this loop half as fast.
-    accents += kind === accented ? 1 : 0;
-    const place = state + kind;
-    tokens += added[place] as number;
+    const place = state + (classOf[units[at] as number] as number);
+    sum += added[place] as number;
     state = next[place] as number;
   }
+  const accents = Math.floor(sum / perAccent);
+  const tokens = sum - accents * perAccent;
   return accents * strayAccent < length
     ? tokens
     : tokens + foreignTokens(units, length, accents, table, vocabulary);
@@ -90,6 +90,7 @@ function foreignTokens(
  * 0.
  */
 interface TokenTable {
+  /** An accented letter also adds `perAccent`. */
   readonly tokens: Float64Array;
   readonly next: Uint16Array;
   /** Whether the character starts a word, and whether it comes late in one. */
@@ -118,7 +119,8 @@ function makeTable(vocabulary: Vocabulary): TokenTable {
       const name = stateKey(reached.state);
       const found = places.get(name) ?? states.push(reached.state) - 1;
       places.set(name, found);
-      transitions.push({ place: from * classSpan + kind, next: found * classSpan, ...reached });
+      const tokens = reached.tokens + (kind === accented ? perAccent : 0);
+      transitions.push({ place: from * classSpan + kind, next: found * classSpan, ...reached, tokens });
     }
   }
   const size = states.length * classSpan;
