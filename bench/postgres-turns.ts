@@ -1,4 +1,5 @@
-import { PostgresDatabase } from "../src/store/postgres/database.ts";
+import type { Sql } from "../src/store/postgres/database.ts";
+import { lockText, PostgresDatabase } from "../src/store/postgres/database.ts";
 import { watchDatabase } from "./database-load.ts";
 import { model, textOf } from "./scripted.ts";
 import type { Figures, Job } from "./side.ts";
@@ -58,7 +59,7 @@ export async function serve(job: Job): Promise<Figures> {
   });
 }
 
-/** Measures how long transactions that occupy a slot of a lane take. They exclude each other in the whole database. */
+/** Measures how long transactions hold the lock on the slots of lanes. They exclude each other in the whole database. */
 async function watchClaims<T>(
   work: () => Promise<T>,
 ): Promise<{ claims: { ms: number; count: number }; load: T }> {
@@ -68,14 +69,19 @@ async function watchClaims<T>(
     this: PostgresDatabase,
     ...args: Parameters<typeof original<R>>
   ): Promise<R> {
-    if (args[2]?.locks !== "slots") return original.apply(this, args) as Promise<R>;
-    const started = performance.now();
-    try {
-      return (await original.apply(this, args)) as R;
-    } finally {
-      claims.ms += performance.now() - started;
-      claims.count += 1;
-    }
+    const [actor, script, options] = args;
+    let lockedAt: number | null = null;
+    const watched = (sql: Sql) =>
+      script(async (text, values) => {
+        const rows = await sql<never>(text, values);
+        if (text === lockText) lockedAt = performance.now();
+        return rows;
+      });
+    const result = await (original<R>).call(this, actor, watched, options);
+    if (lockedAt === null) return result;
+    claims.ms += performance.now() - lockedAt;
+    claims.count += 1;
+    return result;
   };
   try {
     return { load: await work(), claims };

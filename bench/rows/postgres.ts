@@ -184,11 +184,10 @@ export const feedRow: Row = {
   },
 };
 
-/** The lanes of all processes are limited together, so the limit grows with the number of workers. */
 const workerCases = [
-  { name: "one worker, 8 lanes", workers: 1, lanes: 8 },
-  { name: "two workers, 8 lanes each", workers: 2, lanes: 16 },
-  { name: "one worker, 16 lanes", workers: 1, lanes: 16 },
+  { name: "one worker, 8 runs at once", workers: 1, perProcess: 8 },
+  { name: "two workers, 8 runs at once each", workers: 2, perProcess: 8 },
+  { name: "one worker, 16 runs at once", workers: 1, perProcess: 16 },
 ];
 
 export const workersRow: Row = {
@@ -209,6 +208,7 @@ export const workersRow: Row = {
             count,
             sessions: 24,
             thinkMs: 3000,
+            lanes: 16,
             ...given,
             url: await shop.database(),
           }),

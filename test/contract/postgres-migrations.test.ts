@@ -58,6 +58,27 @@ describe("migrations", () => {
     await database.drop();
   });
 
+  test("the words of an older version are written again, and a search reports sessions without them", async (context) => {
+    const server = await postgresFor(context);
+    const database = await server.createDatabase();
+    const store = await openPostgresStore({ url: database.url() });
+    for (const name of ["s", "t"]) {
+      await create(store, scope, name);
+      await append(store, scope, name, `signing up in ${name}`);
+    }
+    const older = "UPDATE skein.entry_search SET codes = NULL, words = 'old:1'::tsvector";
+    await server.administer(database.name, older);
+    expect(await store.search.search(scope, { text: "signed" })).toEqual({ hits: [], behind: 2 });
+    const workerUrl = database.url(roles.worker);
+    const next = await openPostgresStore({ url: database.url(), workerUrl });
+    await expect
+      .poll(() => next.search.search(scope, { text: "signed" }))
+      .toMatchObject({ hits: [{}, {}], behind: 0 });
+    await next.close();
+    await store.close();
+    await database.drop();
+  });
+
   test("a database without tables is behind", async (context) => {
     const server = await postgresFor(context);
     const database = await emptyDatabase(server);

@@ -37,7 +37,7 @@ beforeEach(async (context) => {
        'label', 'l' || n, 'updated_at', n, 'created_at', n, 'tokens', n, 'cost', n, 'sort_name', 'n' || n,
        'spawned_by', 'k' || n % 100, 'forked_from', 'i' || n % 100
      ))).* FROM skein.sessions AS s, generate_series(1, 20000) AS n WHERE s.session_id = 's'`,
-    `INSERT INTO skein.entry_search SELECT 'u' || n, 0, 0, 'user' || n % 50, 'user', n, 1, ('''w' || n || ''':1')::tsvector
+    `INSERT INTO skein.entry_search SELECT 'u' || n, 0, 0, 'user' || n % 50, 'user', n, 1, ('''w' || n || '''')::tsvector, '\\x01'
      FROM generate_series(1, 20000) AS n`,
     "ANALYZE",
   );
@@ -121,9 +121,10 @@ describe("a search among many users", () => {
   test("reads no table as a whole, although row-level security applies to the serving role", async () => {
     const scans = await direct.transact("user5", async (sql) => {
       const search =
-        "SELECT skein.search('user5', NULL, NULL, NULL, NULL, true, NULL, $1, $2, '{false}', 100)";
-      expect(await sql(search, ["'w5'", ["w5"]])).toHaveLength(1);
-      expect(await sql(search, ["'w6'", ["w6"]])).toHaveLength(0);
+        "SELECT skein.search('user5', NULL, NULL, NULL, NULL, true, NULL, $1, '{1}', NULL, 0, 1000000, 100, 100)";
+      const statistics = 1;
+      expect(await sql(search, [["'w5'"]])).toHaveLength(statistics + 1);
+      expect(await sql(search, [["'w6'"]])).toHaveLength(statistics);
       return sql<{ relname: string }>(
         "SELECT relname FROM pg_stat_xact_user_tables WHERE schemaname = 'skein' AND seq_scan > 0",
       );

@@ -1,18 +1,21 @@
+import pg from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { Script, SqlRow } from "../../src/core/script.ts";
 import { changeRows, queryRow, queryRows, valueScript } from "../../src/core/script.ts";
-import type { Scope, Store } from "../../src/entry-store.ts";
+import type { Scope } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
 import { ChangeFeed } from "../../src/store/change-feed.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { driveScript } from "../../src/store/postgres/drive-script.ts";
+import { userKey } from "../../src/store/postgres/lookup-text.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
 import type { SessionParts } from "../../src/store/postgres/session-access.ts";
 import { SessionAccess } from "../../src/store/postgres/session-access.ts";
 import { SessionAppender } from "../../src/store/postgres/session-appender.ts";
+import type { WorkingStore } from "../../src/store/work.ts";
 import { Attendance } from "../../src/store/work.ts";
 import type { TestDatabase, TestServer } from "../support/postgres.ts";
 import { openPostgresStore, postgresFor } from "../support/postgres.ts";
@@ -25,8 +28,8 @@ let server: TestServer;
 let database: TestDatabase | null = null;
 let proxy: PostgresProxy;
 /** Two stores on one database, as in two processes. */
-let one: Store;
-let other: Store;
+let one: WorkingStore;
+let other: WorkingStore;
 let users = 0;
 let scope: Scope;
 
@@ -250,19 +253,52 @@ describe("round trips", () => {
   });
 });
 
+/** Creates a session that `run-1` holds with the fence 7. */
+async function createHeld(): Promise<void> {
+  const { uid } = await create(one, scope, "s");
+  const hold = `UPDATE skein.sessions SET fence = 7, holder_run = 'run-1' WHERE uid = '${uid}'`;
+  await server.administer(String(database?.name), hold);
+}
+
+const heldBy = (runId: string, fence: number) => ({
+  script: () => valueScript(true),
+  held: { runId, fence },
+});
+
+describe("a state value for a run", () => {
+  const set = (value: number, runId: string, fence: number) =>
+    one.state.set(scope, "s", "k", value, { fence: heldBy(runId, fence) });
+
+  test("is set only with the run and the fence in the session's row", async () => {
+    await createHeld();
+    await set(1, "run-1", 7);
+    await refused("fenced", () => set(2, "run-1", 6));
+    await refused("fenced", () => set(3, "run-2", 7));
+    expect(await one.state.get(scope, "s", "k")).toEqual({ value: 1, version: 1 });
+  });
+
+  test("is not set if the run is lost while the transaction waits for the session", async () => {
+    await createHeld();
+    const name = String(database?.name);
+    const taking = new pg.Client({ connectionString: server.urlOf(name, "postgres") });
+    await taking.connect();
+    await taking.query("BEGIN");
+    await taking.query("UPDATE skein.sessions SET fence = 8 WHERE user_id = $1", [userKey(scope.userId)]);
+    const setting = expect(set(1, "run-1", 7)).rejects.toMatchObject({ code: "fenced" });
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = '${name}' AND wait_event_type = 'Lock'`;
+    await soon(async () => (await server.administer(name, waiting))[0]?.rowCount).toBe(1);
+    await taking.query("COMMIT");
+    await setting;
+    await taking.end();
+    expect(await one.state.get(scope, "s", "k")).toBeNull();
+  });
+});
+
 describe("an append for a run", () => {
   test("is stored only with the run and the fence in the session's row", async () => {
     const direct = await PostgresDatabase.create({ url: String(database?.url()) });
     const appender = new SessionAppender(new SessionAccess(partsWith(direct)));
-    const { uid } = await create(one, scope, "s");
-    await server.administer(
-      String(database?.name),
-      `UPDATE skein.sessions SET fence = 7, holder_run = 'run-1' WHERE uid = '${uid}'`,
-    );
-    const heldBy = (runId: string, fence: number) => ({
-      script: () => valueScript(true),
-      held: { runId, fence },
-    });
+    await createHeld();
     const write = (id: string, runId: string, fence: number) =>
       appender.append(scope, "s", [{ draft: said(id), id }], { fence: heldBy(runId, fence) });
     // The first append of a process locks the session, and later ones are a single call.

@@ -1,8 +1,10 @@
+import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { WorkingStore } from "../../src/store/work.ts";
+import { configFile } from "../support/family.ts";
 import { borrowDatabase, migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { brief, laterClock, messagesOf } from "../support/run-skein.ts";
 
@@ -71,6 +73,50 @@ describe("machines that share a PostgreSQL database", () => {
       const said = (await messagesOf(machines[0] as Skein, id)).map(brief);
       expect(said).toEqual(texts.flatMap((text) => [`user: ${text}`, "assistant: Yes."]));
     }
+  });
+
+  test("prepared statements survive a migration by another process", async () => {
+    const skein = await openMachine(scriptedModel(() => ({ text: "Yes." })));
+    const ask = async () => (await skein.session({ sessionId: "s" }).send("Hello").result).reply;
+    // Enough turns that every connection has prepared its statements.
+    for (let turn = 0; turn < 4; turn++) await ask();
+    const client = new pg.Client({ connectionString: url(migrator) });
+    await client.connect();
+    await client.query("ALTER TABLE skein.runs ADD COLUMN added_later text");
+    await client.end();
+    expect(await ask()).toBe("Yes.");
+  });
+
+  test("a process that cannot lock one user's runs claims another user's in the meantime", async () => {
+    const front = await openMachine(scriptedModel([]), { workers: false });
+    const send = (userId: string) => front.session({ userId, sessionId: "s" }).send("Hello");
+    const ann = send("ann");
+    const stateOfAnn = async () => (await front.runs.get(ann.runId, "ann"))?.state;
+    await expect.poll(stateOfAnn).toBe("queued");
+    const lock = new pg.Client({ connectionString: url(migrator) });
+    await lock.connect();
+    // The lock that every change to ann's runs takes.
+    await lock.query("SELECT pg_advisory_lock(hashtextextended('skein runs uann', 0))");
+    await openMachine(scriptedModel(() => ({ text: "Yes." })));
+    expect((await send("bob").result).reply).toBe("Yes.");
+    expect(await stateOfAnn()).toBe("queued");
+    await lock.end();
+    expect((await ann.result).reply).toBe("Yes.");
+  });
+
+  test("a process executes at most `lanes.perProcess` runs, and the next one takes the rest", async () => {
+    const config = configFile({ lanes: { main: 3, perProcess: 2 } });
+    const models = [1, 2].map(() => scriptedModel(() => ({ text: "Yes.", stall: true })));
+    const front = await openMachine(scriptedModel([]), { workers: false });
+    const runs = ["a", "b", "c", "d"].map((sessionId) => front.session({ sessionId }).send("Hello"));
+    const asked = () => models.map(({ requests }) => requests.length);
+    await openMachine(models[0] as Model, { config });
+    await expect.poll(asked).toEqual([2, 0]);
+    await openMachine(models[1] as Model, { config });
+    await expect.poll(asked).toEqual([2, 1]);
+    const states = await Promise.all(runs.map(async ({ runId }) => (await front.runs.get(runId))?.state));
+    expect(states.toSorted()).toEqual(["queued", "running", "running", "running"]);
+    for (const run of runs) await run.abort();
   });
 
   test("[MCH4] a machine that stalls past its lease loses its run to another, and writes nothing more", async () => {

@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Store } from "../../src/entry-store.ts";
 import { gatewayTables } from "../../src/store/postgres/schema-gateway.ts";
+import { runTables } from "../../src/store/postgres/schema-runs.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
@@ -9,7 +10,9 @@ import { append, create } from "../support/store-calls.ts";
 
 const users = [{ userId: "ann", agentId: "main" }, { userId: "bob", agentId: "main" }, { agentId: "main" }];
 const unnamed = "~unnamed";
-const search = "SELECT * FROM skein.search($1, NULL, NULL, NULL, NULL, true, NULL, $2, $3, '{false}', 100)";
+const search =
+  "SELECT * FROM skein.search($1, NULL, NULL, NULL, NULL, true, NULL, $2, '{1}', NULL, 0, $3, 100, 100)";
+const always = Number.MAX_SAFE_INTEGER;
 
 let database: TestDatabase | null = null;
 let store: Store;
@@ -23,6 +26,8 @@ beforeEach(async (context) => {
     await append(store, scope, "s", `secret of ${scope.userId ?? "nobody"}`);
     await store.state.set(scope, "s", "k", "secret");
     await store.blobs.put(scope, Buffer.from("secret"));
+    const [{ place } = { place: "" }] = (await store.search.unembedded?.(scope, "m", { limit: 1 })) ?? [];
+    await store.search.embed?.(scope, "m", [{ place, vector: [1] }]);
   }
 });
 afterAll(async () => {
@@ -78,6 +83,49 @@ describe.each(userTables)("row-level security of %s", (table) => {
   });
 });
 
+describe("row-level security of the run tables", () => {
+  /** Counts what a role sees in a table with the setting, and changes and deletes as much as it can. */
+  async function reach(role: string, setting: string | null, table: string): Promise<(number | null)[]> {
+    return asUser(role, null, async (client) => {
+      if (setting !== null) await client.query("SELECT set_config('skein.run_user', $1, true)", [setting]);
+      const seen = await client.query(`SELECT FROM skein.${table}`);
+      return [seen.rowCount, (await client.query(`DELETE FROM skein.${table}`)).rowCount];
+    });
+  }
+
+  test.each(runTables)("a user reaches only their own rows of %s", async (table) => {
+    for (const [at, user] of ["ann", "bob"].entries()) await plantRow(table, user, at);
+    expect(await reach(roles.worker, null, table)).toEqual([2, 2]);
+    expect(await reach(roles.app, "uann", table)).toEqual([1, 1]);
+    for (const setting of [null, "", "*", "u", "ueve", "ann"])
+      expect([setting, ...(await reach(roles.app, setting, table))]).toEqual([setting, 0, 0]);
+    for (const setting of [null, "", "ueve"])
+      expect([setting, ...(await reach(migrator, setting, table))]).toEqual([setting, 0, 0]);
+  });
+});
+
+/** Stores a row with some value in every column that needs one. */
+async function plantRow(table: string, user: string, at: number): Promise<void> {
+  const client = new pg.Client({ connectionString: database?.url(migrator) });
+  await client.connect();
+  const { rows: columns } = await client.query(
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns WHERE table_schema = 'skein'
+     AND table_name = $1 AND is_nullable = 'NO' AND column_default IS NULL AND is_identity = 'NO'`,
+    [table],
+  );
+  const values = columns.map(({ name, type }) => {
+    if (name === "user") return user;
+    return type === "text" ? `${name} of ${user}` : at;
+  });
+  const names = columns.map(({ name }) => `"${name}"`).join();
+  await client.query("BEGIN");
+  await client.query("SELECT set_config('skein.run_user', $1, true)", [`u${user}`]);
+  const places = values.map((_, index) => `$${index + 1}`).join();
+  await client.query(`INSERT INTO skein.${table} (${names}) VALUES (${places})`, values);
+  await client.query("COMMIT");
+  await client.end();
+}
+
 describe("the database of the PostgreSQL store", () => {
   test("applies row-level security to every table with users' data, also for the owner", async () => {
     const found = await asUser(migrator, null, (client) =>
@@ -118,7 +166,7 @@ describe("the database of the PostgreSQL store", () => {
     ["an empty user", "", ""],
     ["a different user", "bob", "ann"],
   ])("does not search with %s", async (_, user, asked) => {
-    const searching = asUser(roles.app, user, (client) => client.query(search, [asked, "'x'", ["x"]]));
+    const searching = asUser(roles.app, user, (client) => client.query(search, [asked, ["'x'"], always]));
     await expect(searching).rejects.toMatchObject({ code: "42501" });
   });
 
@@ -129,20 +177,23 @@ describe("the database of the PostgreSQL store", () => {
     });
     expect(words).toHaveLength(users.length);
     const query = words.map((word) => `'${word}'`).join(" | ");
-    const found = await asUser(roles.app, "ann", (client) =>
-      client.query(search, ["ann", query, [words[0]]]),
-    );
+    const found = await asUser(roles.app, "ann", (client) => client.query(search, ["ann", [query], always]));
+    const [, ...entries] = found.rows;
     const sessions = await store.sessions.find({ userId: "ann" }, { by: "sessionId", sessionId: "s" });
-    expect(found.rows.map((row) => row.session_uid)).toEqual(sessions.map(({ uid }) => uid));
+    expect(entries.map((row) => row.session_uid)).toEqual(sessions.map(({ uid }) => uid));
   });
 
-  test("has search functions that cannot be redirected by the caller's search path", async () => {
+  test("has functions with their owner's rights that cannot be redirected by the caller's search path", async () => {
     const found = await asUser(migrator, null, (client) =>
       client.query(
         `SELECT proname, prosecdef, proconfig FROM pg_proc WHERE pronamespace = 'skein'::regnamespace ORDER BY 1`,
       ),
     );
-    expect(found.rows.filter((row) => row.prosecdef).map((row) => row.proname)).toEqual(["search"]);
+    expect(found.rows.filter((row) => row.prosecdef).map((row) => row.proname)).toEqual([
+      "last_turn",
+      "search",
+      "taken_slots",
+    ]);
     for (const row of found.rows) expect(row.proconfig).toEqual(["search_path=pg_catalog, pg_temp"]);
   });
 

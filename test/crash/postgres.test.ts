@@ -98,6 +98,16 @@ function textOf(entry: Entry): string {
   return entry.type === "message" ? String(Reflect.get(entry.message, "content")) : entry.type;
 }
 
+/** A fence that only the first attempt passes. */
+function openOnce(): () => boolean {
+  let isOpen = true;
+  return () => {
+    const wasOpen = isOpen;
+    isOpen = false;
+    return wasOpen;
+  };
+}
+
 describe("a connection that is lost after the server has stored a change", () => {
   const changes: StoreChange["type"][] = [];
   let server: TestServer;
@@ -121,9 +131,14 @@ describe("a connection that is lost after the server has stored a change", () =>
   }
 
   test.each([
-    ["one call", {}],
-    ["a transaction with a fence", { fence: () => true }],
-  ])("an append by %s is stored and published once, and acknowledged", async (_, options) => {
+    ["one call", () => ({})],
+    ["a transaction with a fence", () => ({ fence: () => true })],
+    [
+      "a transaction whose fence closes after the commit",
+      () => ({ fence: openOnce(), expectedLeafId: null }),
+    ],
+  ])("an append by %s is stored and published once, and acknowledged", async (_, optionsOf) => {
+    const options = optionsOf();
     const database = await server.createDatabase();
     await withProxy(database.url(), async (store, proxy) => {
       await create(store, scope, "s");

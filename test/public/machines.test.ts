@@ -2,13 +2,18 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import { runCommand } from "../support/gateway-process.ts";
+import { HeldModel } from "../support/held-model.ts";
 import { eventsUntil, Machines } from "../support/machines.ts";
 import { startPostgresProxy } from "../support/postgres-proxy.ts";
-import { migrator, roles } from "../support/postgres-server.ts";
+import type { DatabaseServer } from "../support/postgres-server.ts";
+import { migrator, roles, serverFor } from "../support/postgres-server.ts";
+import { soon } from "../support/soon.ts";
 
+let server: DatabaseServer;
 let machines: Machines;
 
 beforeEach(async (context) => {
+  server = await serverFor(context);
   machines = await Machines.open(context);
 });
 
@@ -36,7 +41,8 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
   });
 
   test("[MCH2] accept each other's tokens, and refuse a revoked one at once", async () => {
-    const [here, there] = [await startMachine("a"), await startMachine("b")];
+    const here = await startMachine("a");
+    const there = await machines.start("b", { args: ["--store", machines.database.url(migrator)] });
     expect(here.token).not.toBe(there.token);
     const { token, tokenId } = await here.call("tokens.create", {
       userId: "ann",
@@ -98,6 +104,25 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
     await proxy.close();
   });
 
+  test("stop a run whose lease cannot be renewed, and continue it when the database is back", async () => {
+    const proxy = await startPostgresProxy(machines.database.url(migrator));
+    const model = await HeldModel.start();
+    const config = `agents: { main: {} }\n${model.config}`;
+    const gateway = await machines.start("a", { config, env: { SKEIN_STORE: proxy.url } });
+    const asked = { sessionKey: "main", message: "Hello", idempotencyKey: "1" };
+    const { runId } = await gateway.call("chat.send", asked);
+    const first = await model.request(0);
+    proxy.cut();
+    await soon(() => first.isAbandoned).toBe(true);
+    proxy.restore();
+    (await model.request(1)).finish("Hi.");
+    expect(await gateway.call("agent.wait", { runId, timeoutMs: 60_000 })).toMatchObject({ state: "ok" });
+    const { messages } = await gateway.call("chat.history", { sessionKey: "main" });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    model.close();
+    await proxy.close();
+  });
+
   test("commands use the running gateway, and without one they name it", async () => {
     const gateway = await startMachine("a");
     await gateway.ask("Hello", "1");
@@ -108,5 +133,57 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
     const alone = await runCommand(join(machines.folder.path, "a"), "sessions", "ls");
     expect(alone.exit).not.toBe(0);
     expect(alone.err).toContain("The sessions are in a database, and no gateway is running");
+  });
+});
+
+describe("lanes that several users and machines share", () => {
+  const config = (main: number) =>
+    `agents: { main: {} }\ndefaults: { model: rehearsal/basic }\nlanes: { main: ${main} }\n`;
+  const rows = async (text: string) => (await server.administer(machines.database.name, text))[0]?.rows ?? [];
+  const tokenOf = async (gateway: GatewayProcess, userId: string) =>
+    (await gateway.call("tokens.create", { userId, scopes: ["read", "write"] })).token;
+
+  test("never execute more runs than they have slots", async () => {
+    const gateways = await Promise.all(["a", "b"].map((name) => machines.start(name, { config: config(2) })));
+    const users = Array.from({ length: 12 }, (_, at) => `user-${at}`);
+    const sent = users.map(async (userId, at) => {
+      const gateway = gateways[at % 2] as GatewayProcess;
+      const asked = { sessionKey: "main", message: "be slow for 1 seconds", idempotencyKey: userId };
+      await gateway.call("chat.send", asked, await tokenOf(gateway, userId));
+    });
+    let [most, ended] = [0, 0];
+    while (ended < users.length) {
+      const [count] = await rows(`SELECT count(*) FILTER (WHERE state = 'running')::int AS running,
+        count(*) FILTER (WHERE state = 'ok')::int AS ended FROM skein.runs`);
+      most = Math.max(most, count?.running);
+      ended = count?.ended;
+    }
+    await Promise.all(sent);
+    expect(most).toBe(2);
+  });
+
+  test("give users turns, however many each has had", async () => {
+    const gateway = await machines.start("a", { config: config(1) });
+    const [ann, bob, cy] = await Promise.all(["ann", "bob", "cy"].map((user) => tokenOf(gateway, user)));
+    const send = (token: string | undefined, session: string, message: string) =>
+      gateway.call(
+        "chat.send",
+        { sessionKey: session, message, idempotencyKey: `${session} ${message}` },
+        token,
+      );
+    for (let turn = 0; turn < 6; turn++) {
+      const { runId } = await send(ann, "main", `Hello ${turn}`);
+      await gateway.call("agent.wait", { runId, timeoutMs: 60_000 }, ann);
+    }
+    await send(cy, "main", "be slow for 4 seconds");
+    const sessions = ["one", "two", "three"].map((name) => `agent:main:session:${name}`);
+    const waiting = sessions.flatMap((session) => [ann, bob].map((token) => send(token, session, "Hi")));
+    await Promise.all(waiting);
+    const started = `SELECT "user" FROM skein.runs WHERE key <> 'agent:main:main' AND state = 'ok' ORDER BY started_at, seq`;
+    await expect.poll(async () => (await rows(started)).length, { timeout: 100_000 }).toBe(6);
+    const users = (await rows(started)).map(({ user }) => user as string);
+    expect([0, 2, 4].map((at) => users.slice(at, at + 2).toSorted())).toEqual(
+      Array.from({ length: 3 }, () => ["ann", "bob"]),
+    );
   });
 });

@@ -1,4 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Backend } from "../../src/entry-postgres.ts";
 import { openPostgres } from "../../src/entry-postgres.ts";
 import type { ScriptedModel } from "../../src/entry-testing.ts";
@@ -20,6 +23,7 @@ beforeEach(async (context) => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
   await Promise.all(backends.splice(0).map((backend) => backend.close()));
   await database.drop();
@@ -43,6 +47,11 @@ async function openSkein(backend: Backend, options: SkeinOptions = {}): Promise<
   });
   opened.push(skein);
   return [skein, model];
+}
+
+/** Unlike `expect.poll`, does not advance the fake timers. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await nextTurn();
 }
 
 const trip = { userId: "ann", sessionId: "trip" };
@@ -90,6 +99,42 @@ describe("createSkein on a PostgreSQL database", () => {
     expect(sessions).toMatchObject([{ key: "agent:main:main" }]);
     await gateway.close();
     folder.remove();
+  });
+
+  test("[MCH12] wakes the other processes once in 20 milliseconds, however many messages it accepts", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const [skein] = await openSkein(await connect(), { workers: false });
+    const client = new pg.Client({ connectionString: database.url(migrator) });
+    await client.connect();
+    const heard: (string | undefined)[] = [];
+    client.on("notification", ({ payload }) => void heard.push(payload));
+    await client.query("LISTEN skein_runs");
+    const listening = `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND state = 'idle' AND query LIKE 'LISTEN%'`;
+    await until(async () => (await client.query(listening)).rowCount === 1);
+    // Notifications arrive in the order of their transactions.
+    let markers = 0;
+    const countWakeUps = async () => {
+      markers += 1;
+      await client.query("SELECT pg_notify('skein_runs', 'marker')");
+      await until(async () => heard.filter((each) => each === "marker").length === markers);
+      return heard.length - markers;
+    };
+    const acceptMessages = async () => {
+      const sessionIds = Array.from({ length: 10 }, () => randomUUID());
+      for (const { runId } of sessionIds.map((sessionId) => skein.session({ sessionId }).send("Hello")))
+        await until(async () => (await skein.runs.get(runId))?.state === "queued");
+    };
+    for (let round = 0; round < 3; round++) {
+      await acceptMessages();
+      vi.advanceTimersByTime(19);
+      await acceptMessages();
+      expect(await countWakeUps()).toBe(round);
+      vi.advanceTimersByTime(1);
+      await until(async () => (await countWakeUps()) > round);
+      expect(await countWakeUps()).toBe(round + 1);
+    }
+    await client.end();
   });
 
   test("uses separate roles for clients, runs and tables", async () => {

@@ -29,11 +29,12 @@ export class Machines {
     this.database = database;
   }
 
-  /** `config` is added to the address of the database. */
+  /** The configuration file contains the address of the database, unless it is an option for `skein start`. */
   async start(name: string, { config = basic, ...more }: GatewayStart = {}): Promise<GatewayProcess> {
     const home = join(this.folder.path, name);
     mkdirSync(home, { recursive: true });
-    const store = `store: ${JSON.stringify(this.database.url(migrator))}\n`;
+    const isOption = more.args?.includes("--store") === true;
+    const store = isOption ? "" : `store: ${JSON.stringify(this.database.url(migrator))}\n`;
     const process = await GatewayProcess.start(home, { config: config + store, ...more });
     this.#processes.add(process);
     return process;

@@ -10,7 +10,13 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
 /** Where a server listens, or why there is none. */
-export type KeptServer = { readonly port: number } | { readonly missing: string };
+export type KeptServer =
+  | {
+      readonly port: number;
+      /** The folder of a private server's socket. */
+      readonly socket?: string;
+    }
+  | { readonly missing: string };
 
 /** A server that runs until it is stopped or this process ends. */
 export class ServerKeeper {
@@ -18,9 +24,12 @@ export class ServerKeeper {
   readonly #lines: Interface;
   readonly server: Promise<KeptServer>;
 
-  /** A durable server is on the disk and syncs, as in production. Tests need neither. */
-  constructor({ isDurable = false } = {}) {
-    const options = isDurable ? ["--durable"] : [];
+  /**
+   * A durable server is on the disk and syncs, as in production. A private one cannot be reached by other accounts of this
+   * machine. Tests need neither.
+   */
+  constructor({ isDurable = false, isPrivate = false } = {}) {
+    const options = [...(isDurable ? ["--durable"] : []), ...(isPrivate ? ["--private"] : [])];
     // In its own process group, so that Ctrl-C does not reach it before the tests have ended.
     this.#child = spawn(process.execPath, [join(import.meta.dirname, "postgres-keeper.ts"), ...options], {
       stdio: ["pipe", "pipe", "inherit"],

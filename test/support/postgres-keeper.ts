@@ -1,6 +1,7 @@
 // Runs a PostgreSQL server until standard input ends, which also happens if the parent process is killed. Then stops the
 // server and deletes its folder. Prints the port, or why the server cannot run. The commands "crash" and "start" stop the
-// server without a checkpoint and start it again on the same port. With --durable, the server is on the disk and syncs.
+// server without a checkpoint and start it again on the same port. With --durable, the server is on the disk and syncs. With
+// --private, it listens only on a socket that other accounts cannot reach, because it asks for no password.
 import type { ChildProcess } from "node:child_process";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,6 +30,7 @@ interface Account {
 
 const isRoot = process.getuid?.() === 0;
 const isDurable = process.argv.includes("--durable");
+const isPrivate = process.argv.includes("--private");
 
 /** PostgreSQL refuses to run as root. This account exists on every system, so none is created. */
 function accountFor(): Account {
@@ -86,8 +88,6 @@ async function freePort(): Promise<number> {
 
 /** Tests need no durability after a power failure. Everything else is as in production. */
 const settings = [
-  "listen_addresses=127.0.0.1",
-  "unix_socket_directories=",
   "max_connections=300",
   ...(isDurable
     ? ["shared_buffers=512MB", "max_wal_size=4GB"]
@@ -99,13 +99,16 @@ class Keeper {
   readonly #account = accountFor();
   readonly #programs = findPrograms(this.#folder);
   readonly #data = join(this.#folder, "data");
+  readonly #socket = isPrivate ? join(this.#folder, "socket") : null;
   #server: ChildProcess | null = null;
   #port = 0;
 
-  async create(): Promise<number> {
-    mkdirSync(this.#data, { mode: 0o700 });
+  async create(): Promise<{ readonly port: number; readonly socket?: string }> {
     const { uid, gid } = this.#account;
-    if (uid !== undefined && gid !== undefined) chownSync(this.#data, uid, gid);
+    for (const folder of [this.#data, ...(this.#socket === null ? [] : [this.#socket])]) {
+      mkdirSync(folder, { mode: 0o700 });
+      if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
+    }
     const flags = ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"];
     const initdb = spawn(join(this.#programs, "bin/initdb"), [...flags, "-D", this.#data], this.#options);
     const said = textOf(initdb);
@@ -113,11 +116,15 @@ class Keeper {
     if (code !== 0) throw new Error(`initdb failed: ${said().trim()}`);
     this.#port = await freePort();
     await this.start();
-    return this.#port;
+    return { port: this.#port, ...(this.#socket === null ? {} : { socket: this.#socket }) };
   }
 
   async start(): Promise<void> {
-    const args = ["-D", this.#data, "-p", String(this.#port), ...settings];
+    const places = [
+      ...["-c", `listen_addresses=${this.#socket === null ? "127.0.0.1" : ""}`],
+      ...["-c", `unix_socket_directories=${this.#socket ?? ""}`],
+    ];
+    const args = ["-D", this.#data, "-p", String(this.#port), ...places, ...settings];
     const server = spawn(join(this.#programs, "bin/postgres"), args, this.#options);
     this.#server = server;
     const said = textOf(server);
@@ -172,7 +179,7 @@ process.stdout.on("error", () => undefined);
 let keeper: Keeper | null = null;
 try {
   keeper = new Keeper();
-  say({ port: await keeper.create() });
+  say(await keeper.create());
   for await (const command of createInterface({ input: process.stdin })) {
     if (command === "crash") await keeper.crash();
     if (command === "start") await keeper.start();

@@ -16,6 +16,9 @@ export interface PostgresProxy {
   /** Cuts all connections and accepts no more until `restore`. */
   cut(): void;
   restore(): void;
+  /** Passes nothing on in either direction until `resume`, as if the server hung. */
+  pause(): void;
+  resume(): void;
   /** The number of replies that were dropped. */
   dropped(): number;
   close(): Promise<void>;
@@ -27,9 +30,11 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
   let [sent, dropped] = [0, 0];
   let wanted: string | null = null;
   let isCut = false;
+  let isPaused = false;
   const proxy = createServer((client) => {
     if (isCut) return void client.destroy();
     const server = connect(Number(address.port), address.hostname);
+    if (isPaused) for (const socket of [client, server]) socket.pause();
     let isListening = false;
     let isDropping = false;
     for (const socket of [client, server]) {
@@ -69,6 +74,14 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
     },
     restore: () => {
       isCut = false;
+    },
+    pause: () => {
+      isPaused = true;
+      for (const socket of sockets) socket.pause();
+    },
+    resume: () => {
+      isPaused = false;
+      for (const socket of sockets) socket.resume();
     },
     sent: () => sent,
     dropReplyTo: (text) => {

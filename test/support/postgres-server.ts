@@ -22,12 +22,17 @@ export interface TestDatabase {
 /** Creates databases on a server. */
 export class DatabaseServer {
   readonly port: number;
+  /** The folder of the server's socket, if it can be reached only there. */
+  readonly #socket: string | null;
 
-  constructor(port: number) {
+  constructor(port: number, socket: string | null = null) {
     this.port = port;
+    this.#socket = socket;
   }
 
   urlOf(database: string, role: string): string {
+    if (this.#socket !== null)
+      return `postgres://${role}@localhost:${this.port}/${database}?host=${encodeURIComponent(this.#socket)}`;
     return `postgres://${role}@127.0.0.1:${this.port}/${database}`;
   }
 

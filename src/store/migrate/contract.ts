@@ -91,9 +91,9 @@ export interface StoreReader {
 export interface StoreWriter extends StoreReader {
   /**
    * Claims an empty store for a migration. Returns `true` if an earlier attempt from the same source is unfinished.
-   * Throws `conflict` if the store contains anything else.
+   * Throws `conflict` if the store contains anything else. `name` is the address of the source without secrets.
    */
-  begin(source: string): Promise<boolean>;
+  begin(source: string, name: string): Promise<boolean>;
   /**
    * Stores a session with its entries and state. It becomes visible to `session` only as a whole. `lines` is called again
    * if an attempt has to be repeated.

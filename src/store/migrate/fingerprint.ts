@@ -30,7 +30,7 @@ export async function fingerprintSession(reader: StoreReader, uid: string): Prom
       hash.update(line).update("\n");
       count += 1;
       if (line.includes('"skein.meta"'))
-        for (const entry of entriesIn(line)) versioned = applyMetaEntry(versioned, header, entry);
+        for (const entry of parseEntries(line)) versioned = applyMetaEntry(versioned, header, entry);
     }
   }
   add(versioned.version);
@@ -39,7 +39,8 @@ export async function fingerprintSession(reader: StoreReader, uid: string): Prom
   return { count, sha256: hash.digest("hex") };
 }
 
-function entriesIn(line: string): Entry[] {
+/** Returns the entry on a line, unless the line is damaged. */
+export function parseEntries(line: string): Entry[] {
   return parseSession(line).lines.filter((entry): entry is Entry => !isCorrupt(entry));
 }
 

@@ -27,6 +27,7 @@ export const ledgerTables: readonly LedgerTable[] = [
   { name: "outbox", key: ["seq"], isNumbered: true },
   { name: "children", key: ["run_id"] },
   { name: "threads", key: ["user", "channel", "account", "thread"] },
+  { name: "schedules", key: ["user", "name"] },
   { name: "gateway_tokens", key: ["seq"], isNumbered: true },
   { name: "gateway_codes", key: ["seq"], isNumbered: true },
 ];
@@ -56,10 +57,13 @@ export const objectStoreFact = "blobs.store";
 /** The fact that marks a store whose migration has not finished. Its value identifies the source. */
 export const unfinishedFact = "migration.from";
 
+/** The fact that identifies the store from which a database was filled. */
+export const finishedFact = "migration.done";
+
 /** A store that `skein store migrate` has not filled completely must not be used. */
 export function unfinishedError(): SkeinError {
   return new SkeinError("unavailable", {
-    problem: "The migration to this database has not finished",
+    problem: "The migration to this store has not finished",
     advice: "Run the same `skein store migrate` command again, which continues it",
   });
 }

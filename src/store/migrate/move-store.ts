@@ -37,7 +37,7 @@ export async function moveStore(options: MoveOptions): Promise<MoveResult> {
   const { from, to } = options;
   await to.checkIdle();
   const mark = await from.mark();
-  const isResumed = await to.begin(await from.identify());
+  const isResumed = await to.begin(await from.identify(), from.name);
   const known = isResumed ? await checkCopied(options) : new Map<string, number>();
   const { sessions, entries } = await moveSessions(options, known);
   const blobs = await moveBlobs(options);
@@ -169,7 +169,10 @@ async function moveTable(
     await copyRows(from, to, table, columns, progress);
     copy = await fingerprintTable(to, table, columns);
   }
-  if (!isSame(source, copy)) throw differenceError(`the table ${table.name}`, source.count, copy.count);
+  if (!isSame(source, copy)) {
+    const row = await findDifference(from, to, table, columns);
+    throw differenceError(`${row}the table ${table.name}`, source.count, copy.count);
+  }
   if (table.isNumbered) await to.setLastNumber(table, await from.lastNumber(table));
   return source;
 }
@@ -192,6 +195,27 @@ async function copyRows(
   }
 }
 
+/** Names the first row that differs by its key, for example `the row seq=5 of `. */
+async function findDifference(
+  from: StoreReader,
+  to: StoreReader,
+  table: LedgerTable,
+  columns: readonly string[],
+): Promise<string> {
+  for (let after: SqlRow | null = null; ; ) {
+    const source: readonly SqlRow[] = await from.rowsAfter(table, columns, after, rowsAtOnce);
+    const copy: readonly SqlRow[] = await to.rowsAfter(table, columns, after, rowsAtOnce);
+    for (const [index, wanted] of [...source, undefined].entries()) {
+      const found = copy[index];
+      if (columns.every((column) => wanted?.[column] === found?.[column])) continue;
+      const row = wanted ?? found;
+      return `the row ${table.key.map((column) => `${column}=${row?.[column]}`).join(", ")} of `;
+    }
+    after = source.at(-1) ?? null;
+    if (after === null) return "";
+  }
+}
+
 async function moveFacts({ from, to }: MoveOptions): Promise<void> {
   const facts = await from.facts();
   await to.putFacts(facts);
@@ -209,7 +233,8 @@ function differenceError(what: string, expected?: number, found?: number): Skein
   const counts = expected === found ? "" : ` (${expected ?? 0} expected, ${found ?? 0} found)`;
   return new SkeinError("conflict", {
     problem: `The copy of ${what} differs from the source${counts}`,
-    advice: "The source is unchanged and can still be used. Run `skein doctor` on it, then try again",
+    advice:
+      "The source is unchanged and can still be used. Run the same command again, and report this error if it repeats",
   });
 }
 

@@ -26,6 +26,11 @@ export function isConflictWithOthers(error: unknown): boolean {
   return conflictCodes.includes(codeOf(error));
 }
 
+/** Whether a prepared statement no longer fits its tables, because another process has migrated them. */
+export function isPlanOutdated(error: unknown): boolean {
+  return codeOf(error) === "0A000" && thrownText(error).includes("cached plan");
+}
+
 /** Whether the connection was lost or could not be opened, so that the server did not answer. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof SkeinError) return false;
@@ -67,8 +72,19 @@ export function databaseError(error: unknown, database: string, outcome: Outcome
     const advice = "Check the name of the database, the role, its password and its rights";
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
+  if (isTlsProblem(error, code)) {
+    const advice =
+      "Check sslmode and sslrootcert in the address of the database, and the server's certificate";
+    return new SkeinError("database_unavailable", { database, problem, advice }, options);
+  }
   if (!sqlState.test(code)) return error;
   return new SkeinError("internal", { problem: `PostgreSQL reported ${code}: ${problem}` }, options);
+}
+
+/** Whether the server offers no encryption, or its certificate is not trusted. */
+function isTlsProblem(error: unknown, code: string): boolean {
+  if (/CERT|TLS|SSL|UNABLE_TO_|DEPTH_ZERO/.test(code)) return true;
+  return code === "" && /SSL|certificate/i.test(thrownText(error));
 }
 
 function problemOf(error: unknown): string {

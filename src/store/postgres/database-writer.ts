@@ -13,7 +13,7 @@ import type {
   StoredState,
   StoreWriter,
 } from "../migrate/contract.ts";
-import { ledgerTables, putFact, unfinishedFact } from "../migrate/ledger-tables.ts";
+import { finishedFact, ledgerTables, putFact, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobTable } from "./blobs.ts";
 import type { Sql } from "./database.ts";
@@ -29,7 +29,7 @@ import { insertSession } from "./session-writes.ts";
 
 /** Fills an empty database, for all users. The role must own the tables. */
 export class DatabaseWriter extends DatabaseReader implements StoreWriter {
-  async begin(source: string): Promise<boolean> {
+  async begin(source: string, name: string): Promise<boolean> {
     const content = await this.#findContent();
     return this.database.transact(
       everyUser,
@@ -38,6 +38,8 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
         const fact = await driveScript(sql, queryRow(text, unfinishedFact));
         if (fact?.value === source) return true;
         if (fact !== undefined) throw this.#refuse("contains an unfinished migration from another store");
+        const done = await driveScript(sql, queryRow(text, finishedFact));
+        if (content !== null && done?.value === source) throw this.#refuseRepeated(name);
         if (content !== null) throw this.#refuse(`is not empty (${content})`);
         await driveScript(sql, putFact(unfinishedFact, source));
         return false;
@@ -113,7 +115,9 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
   /** Also lets the database plan queries for its new content. */
   async finish(): Promise<void> {
     await this.#change("ANALYZE skein.sessions, skein.entries, skein.entry_search, skein.runs");
-    await this.#change("DELETE FROM skein.facts WHERE name = $1", [unfinishedFact]);
+    await this.#change("DELETE FROM skein.facts WHERE name = $1", [finishedFact]);
+    const text = "UPDATE skein.facts SET name = $1 WHERE name = $2";
+    await this.#change(text, [finishedFact, unfinishedFact]);
   }
 
   async #change(text: string, values: readonly (string | number)[] = []): Promise<void> {
@@ -129,6 +133,13 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
     for (const table of ledgerTables) counts.push([table.name, await this.countRows(table)]);
     const found = counts.filter(([, count]) => count > 0).map(([name, count]) => `${name}: ${count}`);
     return found.length === 0 ? null : found.join(", ");
+  }
+
+  #refuseRepeated(source: string): SkeinError {
+    const problem = `The migration from ${source} to ${this.name} has already finished`;
+    const advice =
+      "Nothing was changed. Start a gateway on the database. To copy again, name an empty database";
+    return new SkeinError("conflict", { problem, advice });
   }
 
   #refuse(problem: string): SkeinError {

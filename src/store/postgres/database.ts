@@ -1,9 +1,10 @@
 import type pg from "pg";
 import { KeyedMutex, sleep } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { Durability } from "../../core/script.ts";
 import type { Outcome } from "./database-errors.ts";
-import { databaseError, isConflictWithOthers, isConnectionLost } from "./database-errors.ts";
+import { databaseError, isConflictWithOthers, isConnectionLost, isPlanOutdated } from "./database-errors.ts";
 import type { DirectConnection } from "./direct-connection.ts";
 import { connectionSettings, loadPg, openDirectConnection } from "./direct-connection.ts";
 import { encodeText, everyUserKey, userKey } from "./lookup-text.ts";
@@ -26,10 +27,14 @@ export interface TransactOptions {
   /** `unsynced` commits without waiting for the disk. */
   readonly durability?: Durability;
   /**
-   * `runs` excludes other transactions that change the user's runs. `slots` also excludes all transactions that occupy a
-   * slot of a lane. `gateway` excludes other changes to its tokens and event numbers.
+   * `runs` excludes other transactions that change the user's runs. `gateway` excludes other changes to its tokens and
+   * event numbers.
    */
-  readonly locks?: "runs" | "slots" | "gateway";
+  readonly locks?: "runs" | "gateway";
+  /** `true` if its statements may take as long as they need. */
+  readonly isLong?: boolean;
+  /** `true` if it throws `locked` instead of waiting for another process that has the lock. */
+  readonly skipsLocked?: boolean;
 }
 
 export interface DatabaseOptions {
@@ -50,10 +55,15 @@ export interface DatabaseOptions {
 
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
+/** After a lost connection, no attempt begins later than this. A server that hangs fails each attempt slowly. */
+const retryMs = 10_000;
 const defaultIdleMs = 60_000;
 /** The same for a transaction with locks. Shorter than a lease, because others wait for these locks to take over runs. */
 const lockedIdleMs = 4000;
 const mostConflicts = 10;
+/** In milliseconds, the longest delay that timers support. */
+const longest = 2 ** 31 - 1;
+const mostPrepared = 500;
 const int8 = 20;
 
 /** Tells `#retry` how much is known about a failed attempt. */
@@ -67,8 +77,8 @@ class FailedAttempt extends Error {
 }
 
 /**
- * A pool of connections. No connection keeps state between transactions, so PgBouncer can be used in transaction mode:
- * the user is set inside each transaction, and statements are not named.
+ * A pool of connections. The user is set inside each transaction, and statements are prepared only on connections to the
+ * server itself, so PgBouncer can be used in transaction mode.
  */
 export class PostgresDatabase {
   /** Host, port and database, without the password. */
@@ -82,6 +92,9 @@ export class PostgresDatabase {
   readonly #closed = new AbortController();
   /** Keeps transactions that wait for the same user's lock from occupying several connections. */
   readonly #lockQueues = new KeyedMutex();
+  /** Connections to the server itself, where a statement can be prepared once and executed many times. */
+  readonly #direct = new WeakSet<pg.PoolClient>();
+  readonly #statementNames = new Map<string, string>();
 
   private constructor(pool: pg.Pool, options: DatabaseOptions) {
     this.name = databaseName(options.url);
@@ -118,7 +131,7 @@ export class PostgresDatabase {
    * `isRepeatable`.
    */
   transact<T>(actor: Actor, script: (sql: Sql) => Promise<T>, options: TransactOptions = {}): Promise<T> {
-    const act = () => this.#transact(actor, options, (client) => script(sqlOf(client)));
+    const act = () => this.#transact(actor, options, (client) => script(this.#sqlOf(client, options)));
     return options.locks === undefined ? act() : this.#transactAlone(runSettingOf(actor), act);
   }
 
@@ -139,9 +152,12 @@ export class PostgresDatabase {
   /** Runs one statement that only reads, in one round trip. */
   async read<Row>(actor: Actor, text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
     return this.#retry(true, async (client) => {
-      const begin = this.#begin(client, actor, {});
-      const sent = [client.query(text, [...values]), client.query("COMMIT"), ...begin];
-      const [answer] = await Promise.all(sent);
+      const begun = this.#begin(client, actor, {});
+      const [answer] = await Promise.all([
+        this.#prepare(client, text, values),
+        client.query("COMMIT"),
+        begun,
+      ]);
       return (answer?.rows ?? []) as Row[];
     });
   }
@@ -159,7 +175,7 @@ export class PostgresDatabase {
     return this.#retry(true, async (client) => {
       calls += 1;
       try {
-        return { rows: (await client.query(text, [...values])).rows as Row[], isRepeated: calls > 1 };
+        return { rows: (await this.#prepare(client, text, values)).rows as Row[], isRepeated: calls > 1 };
       } catch (error) {
         throw new FailedAttempt(error, isConnectionLost(error) ? "unknown" : "not stored");
       }
@@ -179,8 +195,9 @@ export class PostgresDatabase {
     return this.#retry(options.isRepeatable ?? false, async (client) => {
       let outcome: Outcome = "not stored";
       try {
-        // The first statement of the script is sent together with these.
-        const begun = Promise.all(this.#begin(client, actor, options));
+        const begun = this.#begin(client, actor, options);
+        // Otherwise the first statement of the script is sent together with these.
+        if (options.skipsLocked === true) await begun;
         const [result] = await Promise.all([act(client), begun]);
         outcome = "unknown";
         await client.query("COMMIT");
@@ -191,35 +208,71 @@ export class PostgresDatabase {
     });
   }
 
-  #begin(
+  async #begin(
     client: pg.PoolClient,
     actor: Actor,
-    { durability, locks }: TransactOptions,
-  ): Promise<pg.QueryResult>[] {
-    const settings = `SELECT set_config('skein.user_id', $1, true), set_config('skein.run_user', $2, true),
-      set_config('idle_in_transaction_session_timeout', $3, true)`;
+    { durability, locks, skipsLocked = false }: TransactOptions,
+  ): Promise<void> {
+    const settings = `SELECT pg_backend_pid() AS pid, set_config('skein.user_id', $1, true),
+      set_config('skein.run_user', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`;
     const user = actor === everyUser ? everyUserKey : userKey(actor);
     const runUser = runSettingOf(actor);
     const idleMs = locks === undefined ? this.#idleMs : Math.min(this.#idleMs, lockedIdleMs);
-    return [
+    const lock = locks === "gateway" ? "skein gateway" : `skein runs ${runUser}`;
+    const [, set, ...results] = await Promise.all([
       client.query("BEGIN"),
-      client.query(settings, [user, runUser, String(idleMs)]),
+      this.#prepare(client, settings, [user, runUser, String(idleMs)]),
       ...(durability === "unsynced" ? [client.query("SET LOCAL synchronous_commit = off")] : []),
-      ...locksOf(runUser, locks).map((lock) => client.query(lockText, [lock])),
-    ];
+      ...(locks === undefined ? [] : [client.query(skipsLocked ? tryLockText : lockText, [lock])]),
+    ]);
+    if (set?.rows[0]?.pid === (client as DirectConnection & pg.PoolClient).processID)
+      this.#direct.add(client);
+    if (skipsLocked && results.at(-1)?.rows[0]?.acquired !== true)
+      throw new SkeinError("locked", { file: lock, holder: "another process" });
+  }
+
+  #sqlOf(client: pg.PoolClient, { isLong = false }: TransactOptions): Sql {
+    const limit = isLong ? { query_timeout: longest } : {};
+    return async (text, values = []) => (await this.#prepare(client, text, values, limit)).rows;
+  }
+
+  /**
+   * Planning a statement takes longer than executing it, so a statement is named and prepared if possible. A text without
+   * values can consist of several statements, which cannot be prepared.
+   */
+  #prepare(
+    client: pg.PoolClient,
+    text: string,
+    values: readonly SqlValue[],
+    limit: { readonly query_timeout?: number } = {},
+  ): Promise<pg.QueryResult> {
+    const isPrepared = values.length > 0 && this.#direct.has(client);
+    const name = isPrepared ? this.#nameOf(text) : undefined;
+    return client.query({ ...present({ name }), ...limit, text, values: [...values] });
+  }
+
+  /** Returns the same name for the same text. Texts that exceed the limit are not prepared. */
+  #nameOf(text: string): string | undefined {
+    const known = this.#statementNames.get(text);
+    if (known !== undefined || this.#statementNames.size >= mostPrepared) return known;
+    const name = `skein_${this.#statementNames.size}`;
+    this.#statementNames.set(text, name);
+    return name;
   }
 
   async #retry<T>(isRepeatable: boolean, attempt: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     // If an earlier attempt might have been stored, later errors do not change that.
     let outcome: Outcome = "not stored";
+    let firstLostAt: number | null = null;
     for (let lost = 0, conflicts = 0; ; ) {
       try {
         return await this.#attempt(attempt);
       } catch (thrown) {
         const error = thrown instanceof FailedAttempt ? thrown.cause : thrown;
         if (thrown instanceof FailedAttempt && thrown.outcome === "unknown") outcome = "unknown";
-        if (isConflictWithOthers(error) && conflicts++ < mostConflicts) continue;
-        const delay = this.#delays[lost++];
+        if ((isConflictWithOthers(error) || isPlanOutdated(error)) && conflicts++ < mostConflicts) continue;
+        firstLostAt ??= performance.now();
+        const delay = performance.now() - firstLostAt < retryMs ? this.#delays[lost++] : undefined;
         const canRepeat = isConnectionLost(error) && (outcome === "not stored" || isRepeatable);
         if (!canRepeat || delay === undefined || this.#closed.signal.aborted)
           throw databaseError(error, this.name, outcome);
@@ -244,7 +297,7 @@ export class PostgresDatabase {
   /** A failed statement leaves its transaction open. A connection that cannot end it is closed. */
   async #endTransaction(client: pg.PoolClient, error: unknown): Promise<void> {
     const failed = error instanceof FailedAttempt ? error.cause : error;
-    if (isConnectionLost(failed)) return client.release(true);
+    if (isConnectionLost(failed) || isPlanOutdated(failed)) return client.release(true);
     await client.query("ROLLBACK").then(
       () => client.release(),
       (broken: Error) => client.release(broken),
@@ -252,22 +305,13 @@ export class PostgresDatabase {
   }
 }
 
-const lockText = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-
-/** Returns the advisory locks of a transaction, in the order in which all transactions take them. */
-function locksOf(runUser: string, locks: TransactOptions["locks"]): string[] {
-  if (locks === undefined) return [];
-  if (locks === "gateway") return ["skein gateway"];
-  return [`skein runs ${runUser}`, ...(locks === "slots" ? ["skein slots"] : [])];
-}
+/** The lock is released at the end of the transaction. */
+export const lockText = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+const tryLockText = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS acquired";
 
 /** Starts with a letter for a user, because an empty setting means that no user is set. */
 function runSettingOf(actor: Actor): string {
   return actor === everyUser ? "*" : `u${encodeText(actor ?? "")}`;
-}
-
-function sqlOf(client: pg.PoolClient): Sql {
-  return async (text, values = []) => (await client.query(text, [...values])).rows;
 }
 
 function closedError(): SkeinError {

@@ -4,8 +4,8 @@ import { thrownText } from "../../core/text.ts";
 
 export const connectionSettings = {
   connectionTimeoutMillis: 10_000,
-  // Detects a server that stopped answering.
-  query_timeout: 120_000,
+  // Detects a server that stopped answering. A statement can also wait for another transaction's locks.
+  query_timeout: 30_000,
   // Detects a connection that was dropped without a word.
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000,

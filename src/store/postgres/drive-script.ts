@@ -1,6 +1,7 @@
 import type { Script, SqlRow, Statement, StatementResult } from "../../core/script.ts";
 import type { Sql } from "./database.ts";
-import { codeStart, encodeText } from "./lookup-text.ts";
+import { lockText } from "./database.ts";
+import { decodeText, encodeText } from "./lookup-text.ts";
 import { scriptedGatewayTables } from "./schema-gateway.ts";
 import { runTables } from "./schema-runs.ts";
 
@@ -23,13 +24,24 @@ export async function driveScript<T>(sql: Sql, script: Script<T>): Promise<T> {
   return step.value;
 }
 
-async function execute(sql: Sql, { text, values, wants }: Statement): Promise<StatementResult> {
-  const translated = toPostgres(text);
+async function execute(sql: Sql, { text, values, wants, forEveryUser }: Statement): Promise<StatementResult> {
+  if (wants === "lock") {
+    await sql(lockText, [`skein ${text}`]);
+    return undefined;
+  }
+  const { text: translated, lists } = toPostgres(
+    forEveryUser === undefined
+      ? text
+      : `SELECT * FROM skein.${forEveryUser}(${values.map(() => "?").join()})`,
+  );
   const sent =
     wants === "changes"
       ? `WITH changed AS (${translated} RETURNING 1) SELECT count(*) AS count FROM changed`
       : translated;
-  const stored = values.map((value) => (typeof value === "string" ? encodeText(value) : value));
+  const stored = values.map((value, index) => {
+    if (typeof value !== "string") return value;
+    return lists.has(index + 1) ? encodeList(value) : encodeText(value);
+  });
   const rows = await sql<SqlRow>(sent, stored);
   if (wants === "changes") return Number(rows[0]?.count ?? 0);
   const decoded = rows.map(decodeRow);
@@ -43,16 +55,23 @@ const tableAfter = new RegExp(
   "g",
 );
 
-const translated = new Map<string, string>();
+interface Translated {
+  readonly text: string;
+  /** The numbers of the parameters that are JSON lists. */
+  readonly lists: ReadonlySet<number>;
+}
+
+const translated = new Map<string, Translated>();
 
 /**
  * Translates a statement from SQLite to PostgreSQL: numbered parameters, names in their schema, the quoted column `user`,
  * JSON lists, and hints that PostgreSQL does not have.
  */
-function toPostgres(text: string): string {
+function toPostgres(text: string): Translated {
   const known = translated.get(text);
   if (known !== undefined) return known;
   let count = 0;
+  const lists = new Set<number>();
   const parts = text.split(quoted).map((part, index) => {
     if (index % 2 === 1) return part;
     return part
@@ -61,19 +80,25 @@ function toPostgres(text: string): string {
       .replaceAll(/\buser\b/g, '"user"')
       .replaceAll(tableAfter, "$1 skein.$2")
       .replaceAll(/\?(\d*)/g, (_, number: string) => `$${number === "" ? ++count : number}`)
-      .replaceAll(/json_each\((\$\d+)\)/g, "json_array_elements_text($1::json)");
+      .replaceAll(/json_each\(\$(\d+)\)/g, (_, number: string) => {
+        lists.add(Number(number));
+        return `json_array_elements_text($${number}::json)`;
+      });
   });
-  const made = parts.join("");
+  const made = { text: parts.join(""), lists };
   translated.set(text, made);
   return made;
 }
 
-const codes = new RegExp(`${codeStart}([0-9a-f]{4})`, "g");
+/** In JSON, a zero byte and a lone surrogate are escape sequences, which PostgreSQL rejects when it reads the items. */
+function encodeList(json: string): string {
+  if (!json.includes("\\u")) return encodeText(json);
+  const items = JSON.parse(json) as readonly unknown[];
+  return JSON.stringify(items.map((item) => (typeof item === "string" ? encodeText(item) : item)));
+}
 
 function decodeRow(row: SqlRow): SqlRow {
-  for (const [name, value] of Object.entries(row)) {
-    if (typeof value !== "string" || !value.includes(codeStart)) continue;
-    row[name] = value.replace(codes, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  }
+  for (const [name, value] of Object.entries(row))
+    if (typeof value === "string") row[name] = decodeText(value);
   return row;
 }

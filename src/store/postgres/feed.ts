@@ -14,6 +14,8 @@ const maxUnsent = 16 * 1024 * 1024;
 const maxBatches = 500;
 const beatEveryMs = 2000;
 const sweepEveryMs = 30_000;
+/** Each reload of a gateway's configuration adds a name. */
+const maxOwners = 20;
 
 interface Listener {
   readonly onEvent: (event: SkeinEvent) => void;
@@ -28,6 +30,12 @@ interface Publisher {
   hasLeft: boolean;
   /** As JSON. `null` if it has not described itself. */
   process: string | null;
+}
+
+/** What a process says about itself. */
+interface Described extends LiveProcess {
+  /** The names under which it claims work. Each Skein instance in a process has its own. */
+  readonly owners: readonly string[];
 }
 
 interface Batch {
@@ -75,7 +83,7 @@ export class PostgresFeed implements EventFeed {
 
   #joining: Promise<void> | null = null;
   #hasJoined = false;
-  #process: LiveProcess | null = null;
+  #process: Described | null = null;
 
   constructor(options: FeedOptions) {
     this.#database = options.database;
@@ -89,10 +97,13 @@ export class PostgresFeed implements EventFeed {
   }
 
   /** Throws `database_unavailable` if the role may not work for all users. */
-  join(process?: LiveProcess): Promise<void> {
+  join(process?: LiveProcess, owner?: string): Promise<void> {
     // Several Skein instances in one process can share the database.
     const executesRuns = this.#process?.executesRuns === true || process?.executesRuns === true;
-    if (process !== undefined) this.#process = { ...process, executesRuns };
+    const owners = [...(this.#process?.owners ?? []), ...(owner === undefined ? [] : [owner])].slice(
+      -maxOwners,
+    );
+    if (process !== undefined) this.#process = { ...process, executesRuns, owners };
     this.#joining ??= this.#reads
       .run(() => this.#join())
       .catch((error: unknown) => {
@@ -124,10 +135,21 @@ export class PostgresFeed implements EventFeed {
 
   processes(): readonly LiveProcess[] {
     const others = [...this.#publishers.values()].flatMap(({ isSilent, hasLeft, process }) =>
-      isSilent || hasLeft || process === null ? [] : [JSON.parse(process) as LiveProcess],
+      isSilent || hasLeft || process === null ? [] : [JSON.parse(process) as Described],
     );
     const all = this.#process === null ? others : [this.#process, ...others];
-    return all.toSorted((one, other) => one.startedAt - other.startedAt);
+    return all
+      .toSorted((one, other) => one.startedAt - other.startedAt)
+      .map(({ owners: _, ...process }) => process);
+  }
+
+  isGone(owner: string): boolean {
+    return [...this.#publishers.values()].some(
+      ({ isSilent, hasLeft, process }) =>
+        (isSilent || hasLeft) &&
+        process !== null &&
+        ((JSON.parse(process) as Partial<Described>).owners ?? []).includes(owner),
+    );
   }
 
   publish(event: SkeinEvent): void {
@@ -158,8 +180,8 @@ export class PostgresFeed implements EventFeed {
     await this.catchUp();
     // Sends what could not be sent before.
     await this.flush();
+    await this.#beatIfDue();
     const now = Date.now();
-    if (now >= this.#beatAt) await this.#beat().catch(this.#report);
     if (now < this.#sweepAt) return;
     this.#sweepAt = now + sweepEveryMs;
     await this.#sweep().catch(this.#report);
@@ -200,6 +222,10 @@ export class PostgresFeed implements EventFeed {
     }
   }
 
+  async #beatIfDue(): Promise<void> {
+    if (Date.now() >= this.#beatAt) await this.#beat().catch(this.#report);
+  }
+
   async #beat(): Promise<void> {
     this.#beatAt = Date.now() + beatEveryMs;
     await this.#sends.run(() =>
@@ -224,6 +250,8 @@ export class PostgresFeed implements EventFeed {
 
   async #read(): Promise<void> {
     for (let hasMore = true; hasMore; ) {
+      // Reading a backlog can take longer than the others wait for a sign of life.
+      await this.#beatIfDue();
       const rows = await this.#query();
       const batches = rows.filter(({ id }) => id !== null).toSorted((a, b) => Number(a.id) - Number(b.id));
       const end = endOfRead(batches);

@@ -76,5 +76,5 @@ export class PostgresEngine implements ScriptEngine {
 function locksFor(whose: Whose, actor: Actor): Pick<TransactOptions, "locks"> {
   if (whose === "gateway") return { locks: "gateway" };
   if (whose === null || actor === everyUser) return {};
-  return { locks: whose.takesSlot === true ? "slots" : "runs" };
+  return { locks: "runs" };
 }

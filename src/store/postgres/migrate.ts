@@ -3,14 +3,20 @@ import type { DatabaseOptions, Sql } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { createFunctions } from "./schema-functions.ts";
 import { createGatewayTables, gatewayTables } from "./schema-gateway.ts";
-import { createRunTables, runTables } from "./schema-runs.ts";
-import { createTables, userTables } from "./schema-tables.ts";
+import { createLaneFunctions, createRunTables, createSchedules, runTables } from "./schema-runs.ts";
+import { changeSearch, renewCodes } from "./schema-search.ts";
+import { createEmbeddings, createTables, userTables } from "./schema-tables.ts";
 
 /** Numbered from 1. A migration that was released is never changed, only followed by another one. */
-const migrations: readonly (() => string)[] = [
+export const migrations: readonly (() => string)[] = [
   () => `${createTables()}\n${createFunctions()}`,
   createRunTables,
   createGatewayTables,
+  changeSearch,
+  renewCodes,
+  createLaneFunctions,
+  createEmbeddings,
+  createSchedules,
 ];
 
 export const schemaVersion = migrations.length;
@@ -41,24 +47,38 @@ export interface MigrateOptions extends DatabaseOptions {
 export async function migrateDatabase(options: MigrateOptions): Promise<void> {
   const database = await PostgresDatabase.create({ ...options, maxConnections: 1 });
   try {
-    await database.transact(null, async (sql) => {
+    const update = async (sql: Sql) => {
       await checkServer(sql, database.name);
       await sql("SELECT pg_advisory_xact_lock($1)", [migrationLock]);
       const found = await appliedVersion(sql);
       if (found > schemaVersion) throwAhead(database.name, found);
-      if (found === 0) await sql("CREATE SCHEMA IF NOT EXISTS skein");
-      if (found === 0) await sql(versionTable);
-      for (const [index, migration] of migrations.entries()) {
-        if (index < found) continue;
-        await sql(migration());
-        await sql("INSERT INTO skein.migrations (number) VALUES ($1)", [index + 1]);
-      }
+      await applyMigrations(sql, found).catch((error: unknown) => {
+        if ((error as { readonly code?: unknown }).code !== insufficientPrivilege) throw error;
+        throw new SkeinError(
+          "database_behind",
+          { database: database.name, found, needed: schemaVersion },
+          { cause: error },
+        );
+      });
       if (options.roles !== undefined) await grantRights(sql, options.roles);
-    });
+    };
+    await database.transact(null, update, { isLong: true });
   } finally {
     await database.close();
   }
 }
+
+async function applyMigrations(sql: Sql, found: number): Promise<void> {
+  if (found === 0) await sql("CREATE SCHEMA IF NOT EXISTS skein");
+  if (found === 0) await sql(versionTable);
+  for (const [index, migration] of migrations.entries()) {
+    if (index < found) continue;
+    await sql(migration());
+    await sql("INSERT INTO skein.migrations (number) VALUES ($1)", [index + 1]);
+  }
+}
+
+const insufficientPrivilege = "42501";
 
 const versionTable =
   "CREATE TABLE skein.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())";

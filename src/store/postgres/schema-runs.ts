@@ -192,6 +192,34 @@ CREATE TRIGGER runs_holder AFTER UPDATE OF state, fence, uid ON skein.runs
   FOR EACH ROW EXECUTE FUNCTION skein.note_holder();
 `;
 
+/** Reads the rows of all users, and returns nothing that says whose they are. */
+const forEveryUser = (signature: string, query: string) => `
+CREATE FUNCTION skein.${signature}
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  before text := current_setting('skein.run_user', true);
+BEGIN
+  PERFORM set_config('skein.run_user', '*', true);
+  RETURN QUERY ${query};
+  PERFORM set_config('skein.run_user', before, true);
+END
+$$;`;
+
+/** Lanes are shared by all users, and users take turns. */
+export function createLaneFunctions(): string {
+  return [
+    forEveryUser(
+      "taken_slots(with_resuming bigint) RETURNS TABLE (lane text, count bigint)",
+      `SELECT runs.lane, count(*) FROM skein.runs WHERE state IN ('running', 'waiting') AND silent = 0
+       AND (state = 'running' OR (resuming = 1 AND with_resuming = 1)) GROUP BY runs.lane`,
+    ),
+    forEveryUser(
+      "last_turn(of_slot text) RETURNS TABLE (turn bigint)",
+      "SELECT coalesce(max(ready_users.turn), 0) FROM skein.ready_users WHERE slot = of_slot",
+    ),
+  ].join("\n");
+}
+
 const namedByUser = [
   "runs",
   "ready",
@@ -213,15 +241,27 @@ const namedByTenant = [
   "run_replies",
 ];
 
-export const runTables: readonly string[] = [...namedByUser, ...namedByTenant];
+const firstRunTables: readonly string[] = [...namedByUser, ...namedByTenant];
+export const runTables: readonly string[] = [...firstRunTables, "schedules"];
 
 /** The setting starts with a letter, because an empty setting means that no user is set. */
 function ownRows(table: string): string {
   const setting = "current_setting('skein.run_user', true)";
-  const column = namedByUser.includes(table) ? '"user"' : "tenant";
+  const column = namedByTenant.includes(table) ? "tenant" : '"user"';
   return rowSecurity(table, `'u' || ${column} = ${setting}`, `${setting} = '*'`);
 }
 
 export function createRunTables(): string {
-  return [runs, queue, budgets, deliveries, holder, ...runTables.map(ownRows)].join("\n");
+  return [runs, queue, budgets, deliveries, holder, ...firstRunTables.map(ownRows)].join("\n");
+}
+
+/** The migration that adds schedules. */
+export function createSchedules(): string {
+  return `
+CREATE TABLE skein.schedules (
+  "user" text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, pattern text NOT NULL,
+  settled_until bigint NOT NULL, paused_at bigint, last_run text COLLATE "C", last_at bigint,
+  PRIMARY KEY ("user", name)
+);
+${ownRows("schedules")}`;
 }

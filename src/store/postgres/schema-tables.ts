@@ -135,8 +135,10 @@ CREATE TABLE skein.blobs (
 );
 `;
 
+const firstTables = ["sessions", "entries", "entry_search", "state_values", "blobs"] as const;
+
 /** The tables with users' data. Access to a partition is possible only through its table. */
-export const userTables = ["sessions", "entries", "entry_search", "state_values", "blobs"] as const;
+export const userTables = [...firstTables, "entry_embeddings"] as const;
 
 /**
  * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who alone
@@ -156,6 +158,24 @@ function ownRows(table: string): string {
   return rowSecurity(table, `user_id = nullif(${setting}, '')`, `${setting} = '${everyUserKey}'`);
 }
 
+/** The migration that adds embeddings. They are removed together with the words of their entries. */
+export function createEmbeddings(): string {
+  return `
+CREATE TABLE skein.entry_embeddings (
+  session_uid text COLLATE "C" NOT NULL,
+  seq integer NOT NULL,
+  part integer NOT NULL,
+  user_id text COLLATE "C" NOT NULL,
+  model text COLLATE "C" NOT NULL,
+  signs bit varying NOT NULL,
+  vector bytea NOT NULL,
+  PRIMARY KEY (session_uid, seq, part),
+  FOREIGN KEY (session_uid, seq, part) REFERENCES skein.entry_search ON DELETE CASCADE
+);
+CREATE INDEX entry_embeddings_user ON skein.entry_embeddings (user_id);
+${ownRows("entry_embeddings")}`;
+}
+
 export function createTables(): string {
-  return [sessions, entries, entryPartitions(), others, ...userTables.map(ownRows)].join("\n");
+  return [sessions, entries, entryPartitions(), others, ...firstTables.map(ownRows)].join("\n");
 }

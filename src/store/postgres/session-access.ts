@@ -1,6 +1,7 @@
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Clock } from "../../core/clock.ts";
 import { KeyedMutex } from "../../core/concurrency.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree, TreeOptions } from "../../core/tree.ts";
 import type { ChangeFeed } from "../change-feed.ts";
@@ -8,8 +9,9 @@ import type { ListedSession, Scope, SessionInit, SessionMeta, SessionRecord } fr
 import { newSession } from "../new-session.ts";
 import { keyInScope, noSuchSession } from "../rules.ts";
 import { firstMeta } from "../session-meta.ts";
-import type { Attendance } from "../work.ts";
+import type { Attendance, FenceOption } from "../work.ts";
 import type { PostgresDatabase, Sql } from "./database.ts";
+import { driveScript } from "./drive-script.ts";
 import { placesInTree } from "./entry-places.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
 import { insertEntries } from "./entry-rows.ts";
@@ -86,6 +88,24 @@ export class SessionAccess {
     return (await this.find(sql, scope, sessionId, lock)) ?? noSuchSession(sessionId);
   }
 
+  /** Locks a session for a change. The fence is checked while the lock is held. */
+  async lockHeld(
+    sql: Sql,
+    scope: Scope,
+    sessionId: string,
+    fence: FenceOption["fence"],
+  ): Promise<SessionRow> {
+    const row = await this.require(sql, scope, sessionId, "write");
+    await this.checkFence(sql, row, fence);
+    return row;
+  }
+
+  /** Throws `fenced`. The row is locked. */
+  async checkFence(sql: Sql, row: SessionRow, fence: FenceOption["fence"]): Promise<void> {
+    if (!(await passesFence(sql, row, fence)))
+      throw new SkeinError("fenced", { sessionId: row.session.sessionId });
+  }
+
   /** Locks a session in the trash. Returns `null` if it is not there. */
   async lockTrashed(sql: Sql, scope: Scope, sessionId: string): Promise<SessionRow | null> {
     const [found] = await sql<FoundSession>(readSession, readArguments(scope, sessionId, "erase"));
@@ -117,6 +137,14 @@ export class SessionAccess {
     this.parts.feed.publish({ type: "created", session });
     return session;
   }
+}
+
+async function passesFence(sql: Sql, row: SessionRow, fence: FenceOption["fence"]): Promise<boolean> {
+  if (fence === undefined) return true;
+  if (typeof fence === "function") return fence();
+  const { held } = fence;
+  if (held !== undefined) return row.holderRun === held.runId && row.fence === held.fence;
+  return driveScript(sql, fence.script());
 }
 
 /** Returns the row and the entries for a session that consists of a whole tree. */

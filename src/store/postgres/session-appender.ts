@@ -1,4 +1,3 @@
-import { SkeinError } from "../../core/errors.ts";
 import type { Plan } from "../../core/plan.ts";
 import { checkExpectedLeaf } from "../../core/plan.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
@@ -59,7 +58,7 @@ export class SessionAppender {
     return this.#access.inOrder(scope, sessionId, async () => {
       const { clock, newId, attendance } = this.#access.parts;
       const attempt = await this.transact(scope, fence, async (sql) => {
-        const row = await this.lock(sql, scope, sessionId, fence);
+        const row = await this.#access.lockHeld(sql, scope, sessionId, fence);
         // A caller with a fence is the session's own run.
         if (fence === undefined)
           await driveScript(sql, attendance.attendant.branch(sessionRefOf(row.session)));
@@ -77,13 +76,6 @@ export class SessionAppender {
     });
   }
 
-  /** Locks a session for a change. The fence is checked while the lock is held. */
-  async lock(sql: Sql, scope: Scope, sessionId: string, fence: FenceOption["fence"]): Promise<SessionRow> {
-    const row = await this.#access.require(sql, scope, sessionId, "write");
-    if (!(await passesFence(sql, row, fence))) throw new SkeinError("fenced", { sessionId });
-    return row;
-  }
-
   /**
    * Runs a transaction in which the fence's script runs. A script that changes runs needs the user's lock, which is
    * always acquired before a session's.
@@ -98,8 +90,8 @@ export class SessionAppender {
     const userId = scope.userId ?? null;
     if (fence === undefined || typeof fence === "function" || fence.durability === undefined)
       return database.transact(userId, script, options);
-    const locks = fence.takesSlot === true ? "slots" : "runs";
-    const result = await database.transact(userId, script, { ...options, locks });
+    const { skipsLocked = false } = fence;
+    const result = await database.transact(userId, script, { ...options, locks: "runs", skipsLocked });
     fence.afterCommit?.();
     return result;
   }
@@ -147,9 +139,14 @@ export class SessionAppender {
     let attempts = earlier.isRepeated ? 1 : 0;
     const script = async (sql: Sql): Promise<Attempt> => {
       attempts += 1;
-      const row = await this.lock(sql, scope, sessionId, fence);
+      const isRepeated = attempts > 1 && items.length > 0;
+      const row = isRepeated
+        ? await this.#access.require(sql, scope, sessionId, "write")
+        : await this.#access.lockHeld(sql, scope, sessionId, fence);
       const site = await readSite(sql, row, items, parentId);
       const plan = planAt(row, items, site, clock.now(), newId);
+      // What an earlier attempt has stored is acknowledged, even if the caller may not write any more.
+      if (isRepeated && plan.nodes.length > 0) await this.#access.checkFence(sql, row, fence);
       checkExpectedLeaf(plan, row.session.leafId, expectedLeafId);
       if (plan.nodes.length === 0) return { row, plan, written: null };
       const written = withPlan(row, plan, site);
@@ -188,14 +185,6 @@ export class SessionAppender {
     const { feed } = this.#access.parts;
     if (feed.hasSubscribers) feed.publish({ type: "appended", session: recordOf(session), entries });
   }
-}
-
-async function passesFence(sql: Sql, row: SessionRow, fence: FenceOption["fence"]): Promise<boolean> {
-  if (fence === undefined) return true;
-  if (typeof fence === "function") return fence();
-  const { held } = fence;
-  if (held !== undefined) return row.holderRun === held.runId && row.fence === held.fence;
-  return driveScript(sql, fence.script());
 }
 
 const emptyPlan: Plan = { entries: [], lines: [], nodes: [] };

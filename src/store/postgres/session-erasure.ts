@@ -50,7 +50,7 @@ export async function purgeSession(
     await sql("DELETE FROM skein.sessions WHERE uid = $1 AND user_id = $2", [uid, userKey(userId)]);
     return found;
   };
-  const row = await database.transact(userId, script, { locks: "runs" });
+  const row = await database.transact(userId, script, { locks: "runs", isLong: true });
   if (row === null) return false;
   access.forget(row.session);
   feed.publish({ type: "purged", session: trashedSession(row.session, row.removedAt) });
@@ -71,7 +71,7 @@ export async function purgeUserRows(access: SessionAccess, userId: string): Prom
     await driveScript(sql, attendance.attendant.purge(gone, userId));
     return purged;
   };
-  const found = await database.transact(userId, script, { locks: "runs" });
+  const found = await database.transact(userId, script, { locks: "runs", isLong: true });
   const rows = found.map((each) => rowOf(userId, each.session));
   for (const { session, removedAt } of rows) {
     access.forget(session);
@@ -114,7 +114,7 @@ export async function redactEntries(
     await driveScript(sql, attendance.attendant.redact(removed));
     return { redacted, owners, sought, removed };
   };
-  const options = { locks: "runs" } as const;
+  const options = { locks: "runs", isLong: true } as const;
   const done = await database.transact(scope.userId ?? null, script, options);
   const { redacted, owners, sought, removed } = done;
   await attendance.attendant.discardFiles(removed);
@@ -138,13 +138,14 @@ async function deleteBlobs(
   if (hashes.length === 0) return;
   const owners = new Map(rows.map(({ session }) => [session.agentId, session]));
   for (const { userId, agentId } of owners.values()) {
-    const unused = await parts.database.read<{ hash: string }>(
-      userId,
-      `SELECT hash FROM unnest($3::text[]) AS hash WHERE NOT EXISTS (
+    const findUnused = (sql: Sql) =>
+      sql<{ hash: string }>(
+        `SELECT hash FROM unnest($3::text[]) AS hash WHERE NOT EXISTS (
          SELECT FROM skein.sessions AS s JOIN skein.entries AS e ON e.session_uid = s.uid
          WHERE s.user_id = $1 AND s.agent_id = $2 AND e.user_id = $1 AND strpos(e.line, hash) > 0)`,
-      [userKey(userId), agentId, hashes],
-    );
+        [userKey(userId), agentId, hashes],
+      );
+    const unused = await parts.database.transact(userId, findUnused, { isRepeatable: true, isLong: true });
     const isUnread = ({ hash }: { hash: string }) =>
       parts.database.transact(userId, (sql) =>
         driveScript(sql, parts.attendance.attendant.isBlobInUse(hash)),

@@ -4,7 +4,7 @@ import type { Lookup } from "../../core/references.ts";
 import type { Script } from "../../core/script.ts";
 import { queryRow } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
-import type { ListedSession, Scope, SessionQuery, SessionReach } from "../contract.ts";
+import type { ListedSession, Scope, SearchQuery, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
 import { decodeCursor, listPage, sessionLimit, sortColumns } from "../list-query.ts";
 import type { EveryUser, UserFigures } from "../work.ts";
@@ -17,7 +17,7 @@ import { rowOf, storedColumns, userOf } from "./session-row.ts";
 /** Queries for lists of sessions. Every condition compares a column that `columnsOf` writes. */
 
 /** Collects conditions and their parameters. */
-class Conditions {
+export class Conditions {
   readonly values: SqlValue[] = [];
   readonly #conditions: string[] = [];
 
@@ -158,6 +158,17 @@ function listed(scope: ListScope, query: SessionQuery): Conditions {
   if (query.includeUnknown !== true) where.add("key <> 'unknown'");
   // A reach applies only within a single user.
   if (query.reach !== undefined && scope.userId !== everyUser) addReach(where, scope.userId, query.reach);
+  return where;
+}
+
+/** The conditions of the sessions that a search covers. */
+export function searchedSessions(
+  scope: Scope,
+  { sessionId, reach }: Pick<SearchQuery, "sessionId" | "reach">,
+): Conditions {
+  const where = inScope(scope, "live");
+  if (sessionId !== undefined) where.add(`id_key = ${where.value(idKey(sessionId))}`);
+  if (reach !== undefined) addReach(where, scope.userId, reach);
   return where;
 }
 

@@ -236,7 +236,7 @@ export class PostgresSessions implements WorkingSessions {
     return this.#access.inOrder(scope, sessionId, async () => {
       let afterCommit = doNothing;
       const script = async (sql: Sql) => {
-        const row = await this.#appender.lock(sql, scope, sessionId, fence);
+        const row = await this.#access.lockHeld(sql, scope, sessionId, fence);
         const { changes, fresh } = planReset(row.session, options);
         const { label: _label, ...kept } = row.session.meta;
         const meta = { ...kept, resetFrom: row.session.key } as SessionMeta;

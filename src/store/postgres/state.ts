@@ -1,5 +1,6 @@
-import type { Json, Scope, StateStore } from "../contract.ts";
+import type { Json, Scope } from "../contract.ts";
 import { checkStateKey, nextVersion, stateText } from "../rules.ts";
+import type { WorkingState } from "../work.ts";
 import { idKey, lookupText, userKey } from "./lookup-text.ts";
 import type { SessionAccess } from "./session-access.ts";
 
@@ -10,7 +11,7 @@ interface StateRow {
 }
 
 /** State values in the table `state_values`. A change locks the session, so concurrent changes see each other's version. */
-export function postgresState(access: SessionAccess): StateStore {
+export function postgresState(access: SessionAccess): WorkingState {
   const { database } = access.parts;
   return {
     async get(scope, sessionId, key) {
@@ -21,7 +22,7 @@ export function postgresState(access: SessionAccess): StateStore {
       checkStateKey(key);
       const text = stateText(key, value);
       return database.transact(scope.userId ?? null, async (sql) => {
-        const { uid } = (await access.require(sql, scope, sessionId, "write")).session;
+        const { uid } = (await access.lockHeld(sql, scope, sessionId, options.fence)).session;
         const read = "SELECT version FROM skein.state_values WHERE session_uid = $1 AND key = $2";
         const [held] = await sql<StateRow>(read, [uid, key]);
         const version = nextVersion(key, held?.version ?? null, options);

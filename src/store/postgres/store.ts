@@ -15,6 +15,7 @@ import { DatabaseTime } from "./database-time.ts";
 import { PostgresFeed } from "./feed.ts";
 import { PostgresEngine } from "./ledger-engine.ts";
 import { checkDatabase, checkWritable } from "./migrate.ts";
+import { renewWords } from "./renew-words.ts";
 import { S3Blobs } from "./s3-blobs.ts";
 import type { S3Options } from "./s3-client.ts";
 import { postgresSearch } from "./search.ts";
@@ -42,6 +43,8 @@ export interface BackendOptions extends DatabaseOptions {
 const defaultLeaseMs = 8000;
 /** How long closing waits for a database that does not answer. */
 const closeMs = 2000;
+/** A database that takes longer to answer is not ready. */
+const answerMs = 5000;
 
 /** This process's connections to a database. All stores that it opens there share them. */
 export class PostgresBackend implements WorkingBackend {
@@ -57,6 +60,8 @@ export class PostgresBackend implements WorkingBackend {
   readonly #time: DatabaseTime;
   #onError: WorkingBackend["onError"] = null;
   #reported = "";
+  readonly #closing = new AbortController();
+  readonly #renewing: Promise<void>;
   /** An error from before a listener was set. */
   #unheard: unknown = null;
 
@@ -94,6 +99,7 @@ export class PostgresBackend implements WorkingBackend {
     const [events, clock] = [this.#events, this.#time];
     this.shared = { events, clock, leaseMs, canTakeOver: () => clock.canTakeOver() };
     for (const each of [database, worker]) each.onChange = () => this.#wakeUps.announce();
+    this.#renewing = renewWords(worker, this.#closing.signal).catch((error: unknown) => this.#report(error));
   }
 
   /**
@@ -174,11 +180,19 @@ export class PostgresBackend implements WorkingBackend {
     this.#unheard = null;
   }
 
+  /** Throws if the database cannot be used. */
+  async check(): Promise<void> {
+    for (const each of new Set([this.#database, this.#worker])) await checkUsable(each, checkWritable);
+  }
+
   async findProblems(): Promise<readonly string[]> {
     try {
-      for (const each of new Set([this.#database, this.#worker])) await checkUsable(each, checkWritable);
+      const isAnswered = await within(answerMs, this.check());
+      if (!isAnswered) throw new Error(`The database has not answered for ${answerMs / 1000} seconds.`);
+      this.#reported = "";
       return [];
     } catch (error) {
+      this.#report(error);
       return [thrownText(error)];
     }
   }
@@ -204,6 +218,8 @@ export class PostgresBackend implements WorkingBackend {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
+    await within(closeMs, this.#renewing);
     // Closing the connections ends attempts that are still being repeated.
     await within(closeMs, this.#wakeUps.close());
     await within(closeMs, this.#events.close());
