@@ -13,6 +13,7 @@ import type {
   Claim,
   HeldRun,
   LaneCount,
+  OpenWork,
   OutboxRequest,
   OutboxRow,
   OutboxState,
@@ -119,6 +120,8 @@ export interface RunStore {
   lanes(userId?: string | null): Promise<readonly LaneCount[]>;
   /** Returns the number of runs that each owner executes. */
   countByOwner(): Promise<ReadonlyMap<string, number>>;
+  /** Counts the unfinished work of every user, in all processes. */
+  countOpen(): Promise<OpenWork>;
   /** Returns the input accepted for a session but not yet written to its log, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
@@ -128,6 +131,8 @@ export interface RunStore {
    * lock, when an entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean>;
+  /** Opens a loop turn in a transaction of its own. Throws `conflict` as well while a run is active in the session. */
+  startLoopTurn(session: SessionRef, owner: string): Promise<boolean>;
   /** Records that the turn was opened by this process. Called after the commit. */
   keepLoopTurn(uid: string): void;
   /**

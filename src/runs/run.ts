@@ -361,6 +361,14 @@ export interface LaneCount {
   readonly queued: number;
 }
 
+/** Unfinished work. */
+export interface OpenWork {
+  /** The number of runs by state. */
+  readonly runs: ReadonlyMap<RunState, number>;
+  /** The number of messages that have not been delivered to a channel yet. */
+  readonly outbox: number;
+}
+
 /** A session's activity, as shown in lists. */
 export interface SessionWork {
   /**
@@ -389,6 +397,23 @@ export interface ThreadRef {
   readonly channel: string;
   readonly accountId?: string;
   readonly threadId: string;
+}
+
+/** Identifies a schedule. Users can have schedules with the same name. */
+export interface ScheduleId {
+  readonly userId: string | null;
+  readonly name: string;
+}
+
+/** What all processes know about a schedule. */
+export interface ScheduleState {
+  /** Due times up to this one have started a run or were skipped. */
+  readonly settledUntil: number;
+  /** `null` if the schedule is not paused. */
+  readonly pausedAt: number | null;
+  readonly lastRunId: string | null;
+  /** When the last run was accepted. */
+  readonly lastRunAt: number | null;
 }
 
 export interface BudgetLimits {

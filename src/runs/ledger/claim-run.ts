@@ -1,21 +1,36 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Script } from "../../core/script.ts";
+import { lockFor } from "../../core/script.ts";
 import type { Claim } from "../contract.ts";
-import type { Ready } from "../lanes.ts";
+import type { LaneCaps, Ready } from "../lanes.ts";
 import { chooseNext } from "../lanes.ts";
 import { isLostRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
-import { findMissingHere, joinAnnouncements, loopTurnOwner, releaseDueBatches } from "./claim-eligibility.ts";
+import { findMissingHere, joinAnnouncements, loopTurnOwner } from "./claim-eligibility.ts";
 import { arrivalMarks } from "./end-run.ts";
 import { readyHeads, recordTurn, refreshQueue, slotOf, takenSlots } from "./ready-queue.ts";
-import { endUnclaimed, requeueLostRuns } from "./recover-runs.ts";
+import { endUnclaimed, isAnyOverdue, settleOverdue } from "./recover-runs.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
-import { settleReturnedReplies } from "./start-sequel.ts";
 
 /** Attempts per call in case other processes win the race for a run. */
 const mostTries = 64;
+
+/** A run to claim. Other processes might claim it first. */
+interface Candidate {
+  readonly ready: Ready;
+  readonly row: RunRow;
+}
+
+/** What one call has found out. */
+interface Search {
+  readonly owner: string;
+  /** The uids of sessions in which nothing can be claimed now. */
+  readonly leftOut: Set<string>;
+  /** Users whose runs another machine was changing. */
+  readonly busyUsers: Set<string>;
+}
 
 /**
  * Claims the next run. A session that cannot be locked does not block the others. The lock error is thrown only if
@@ -26,20 +41,23 @@ export async function claimNext(
   owner: string,
   except: ReadonlySet<string> = new Set(),
 ): Promise<Claim | null> {
-  const problems = [...(await requeueLostRuns(ledger, owner)), ...(await settleReturnedReplies(ledger))];
-  await releaseDueBatches(ledger);
-  const leftOut = new Set(except);
+  const search: Search = { owner, leftOut: new Set(except), busyUsers: new Set() };
+  const problems: unknown[] = [];
   for (let tries = 0; tries < mostTries; tries++) {
-    const next = await ledger.read((tx) => nextClaimable(tx, leftOut));
+    const next = await ledger.read((tx) => nextCandidate(tx, search, tries === 0));
     if (next === null) break;
+    if (next === "overdue") {
+      problems.push(...(await settleOverdue(ledger, owner)));
+      continue;
+    }
     try {
-      const claimed = await claimReady(ledger, next, owner, leftOut);
+      const claimed = await claimCandidate(ledger, next, search);
       if (claimed === null) continue;
       // Runs started by an earlier turn belong to that turn's request. No other process would claim them here.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
-      leftOut.add(next.uid);
+      search.leftOut.add(next.ready.uid);
       problems.push(error);
     }
   }
@@ -47,40 +65,60 @@ export async function claimNext(
   return null;
 }
 
-/** Returns the next run that this process can claim. Other runs wait for a process with their agent, app and tools. */
-function* nextClaimable(tx: RunTransaction, leftOut: Set<string>): Script<Ready | null> {
+/**
+ * Returns the next run that this process can claim. Other runs wait for a process with their agent, app and tools.
+ * Returns `overdue` if recovery must come first.
+ */
+function* nextCandidate(
+  tx: RunTransaction,
+  { owner, leftOut }: Search,
+  isFirst: boolean,
+): Script<Candidate | "overdue" | null> {
+  if (isFirst && (yield* isAnyOverdue(tx, owner))) return "overdue";
+  const caps = (yield* isAtLimit(tx, owner)) ? noCaps : tx.options.lanes;
   for (;;) {
-    const next = yield* nextReady(tx, leftOut);
+    const next = yield* nextReady(tx, leftOut, caps);
     if (next === null) return null;
     const hasStore = tx.options.hasStore(next.user === "" ? null : next.user);
     const isFree = hasStore && (yield* loopTurnOwner(tx, next.uid)) === null;
-    const served = isFree ? yield* firstClaimableIn(tx, next) : null;
+    const served = isFree ? yield* firstClaimableIn(tx, next, caps) : null;
     if (served !== null) return served;
     leftOut.add(next.uid);
   }
 }
 
 /** Returns the session's first ready run that this process can claim and whose lane has a free slot. */
-function* firstClaimableIn(tx: RunTransaction, next: Ready): Script<Ready | null> {
-  const { app, lanes } = tx.options;
-  const taken = yield* takenSlots(tx, "and resuming");
+function* firstClaimableIn(tx: RunTransaction, next: Ready, caps: LaneCaps): Script<Candidate | null> {
+  const taken = yield* takenSlots("and resuming");
   const rows = yield* tx.rows(
     "seq IN (SELECT seq FROM ready WHERE uid = ? AND app IN ('', ?)) ORDER BY rank, seq",
     next.uid,
-    app,
+    tx.options.app,
   );
   for (const row of rows) {
     const slot = slotOf(row.isSilent, row.lane);
-    if (slot !== "none" && taken[slot] >= lanes[slot]) continue;
-    if (findMissingHere(tx, row) === null) return { ...next, slot, seq: row.seq };
+    if (slot !== "none" && taken[slot] >= caps[slot]) continue;
+    if (findMissingHere(tx, row) === null) return { ready: { ...next, slot, seq: row.seq }, row };
   }
   return null;
 }
 
-function* nextReady(tx: RunTransaction, leftOut: ReadonlySet<string>): Script<Ready | null> {
+function* nextReady(tx: RunTransaction, leftOut: ReadonlySet<string>, caps: LaneCaps): Script<Ready | null> {
   const heads = tx.options.ownRequestsOnly ? yield* ownHeads(tx, leftOut) : yield* readyHeads(tx, leftOut);
   if (heads.length === 0) return null;
-  return chooseNext(heads, yield* takenSlots(tx, "and resuming"), tx.options.lanes);
+  return chooseNext(heads, yield* takenSlots("and resuming"), caps);
+}
+
+/** Leaves only the runs that need no slot. */
+const noCaps: LaneCaps = { main: 0, subagent: 0, cron: 0, nested: 0 };
+
+/** Whether this process executes as many runs as it may. */
+function* isAtLimit(tx: RunTransaction, owner: string): Script<boolean> {
+  const { perProcess } = tx.options;
+  if (perProcess === null) return false;
+  const sql = `SELECT count(*) AS count FROM runs INDEXED BY runs_active
+    WHERE state IN ('running', 'waiting') AND state = 'running' AND silent = 0 AND owner = ?`;
+  return Number((yield* tx.get(sql, owner))?.count) >= perProcess;
 }
 
 /**
@@ -107,41 +145,46 @@ function* ownHeads(tx: RunTransaction, leftOut: ReadonlySet<string>): Script<Rea
     }));
 }
 
-async function claimReady(
+async function claimCandidate(
   ledger: RunLedger,
-  ready: Ready,
-  owner: string,
-  leftOut: Set<string>,
+  { ready, row }: Candidate,
+  { owner, leftOut, busyUsers }: Search,
 ): Promise<Claim | null> {
-  const [row] = await ledger.read((tx) => tx.rows("seq = ?", ready.seq));
-  if (row === undefined) return null;
   if (row.deadline !== null && row.startedAt !== null && row.deadline <= ledger.now()) {
     await endUnclaimed(ledger, row, "deadline");
     return null;
   }
   try {
-    const take = (tx: RunTransaction) => takeRun(tx, ready, owner);
-    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, { takesSlot: true });
-    return await ledger.read((tx) => claimOf(tx, row, leafId));
+    let claim: Omit<Claim, "leafId"> | null = null;
+    const take = function* (tx: RunTransaction): Script<boolean> {
+      const taken = yield* takeRun(tx, ready, owner);
+      if (taken === null) return false;
+      claim = yield* claimOf(tx, row, taken);
+      return yield* fitsLane(tx, ready.slot);
+    };
+    // Other users' runs are claimed first while another machine is changing this user's.
+    const skipsLocked = !busyUsers.has(ready.user);
+    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, { skipsLocked });
+    return claim === null ? null : { ...(claim as Omit<Claim, "leafId">), leafId };
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;
     if (code === "fenced") return null; // Another process claimed it first.
     if (code === "not_found") await endUnclaimed(ledger, row, "not_found");
     else if (code === "unreadable_file") await endUnclaimed(ledger, row, error as SkeinError);
-    else if (code === "locked") leftOut.add(ready.uid);
-    else throw error;
+    else if (code !== "locked") throw error;
+    else {
+      leftOut.add(ready.uid);
+      busyUsers.add(ready.user);
+    }
     return null;
   }
 }
 
-/** Called under the session's lock. Returns `false` if it is no longer the next run. */
-function* takeRun(tx: RunTransaction, { uid, seq, slot, user }: Ready, owner: string): Script<boolean> {
-  const still = "SELECT 1 FROM ready WHERE uid = ? AND seq = ? AND slot = ?";
-  if ((yield* tx.get(still, uid, seq, slot)) === undefined) return false;
-  if (slot !== "none" && (yield* takenSlots(tx, "and resuming"))[slot] >= tx.options.lanes[slot])
-    return false;
-  const row = (yield* tx.rows("seq = ?", seq))[0];
-  if (row === undefined || (yield* loopTurnOwner(tx, uid)) !== null) return false;
+/** Called under the session's lock. Returns the claimed run, or `null` if it is no longer the next run. */
+function* takeRun(tx: RunTransaction, { uid, seq, slot, user }: Ready, owner: string): Script<RunRow | null> {
+  const still = "seq = ? AND EXISTS (SELECT 1 FROM ready WHERE uid = ? AND ready.seq = ? AND slot = ?)";
+  const row = (yield* tx.rows(still, seq, uid, seq, slot))[0];
+  if (row === undefined || (yield* loopTurnOwner(tx, uid)) !== null) return null;
   const now = tx.now();
   yield* tx.run(
     `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
@@ -158,11 +201,19 @@ function* takeRun(tx: RunTransaction, { uid, seq, slot, user }: Ready, owner: st
   yield* recordTurn(tx, { slot, user, uid });
   const attempt = row.lost + 1;
   // The process that continues the run emits `run.recovered`.
-  const { startedBy, options } = row;
-  const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
+  const { startedBy, options, lane } = row;
+  const queuedMs = row.startedAt === null ? Math.max(0, now - row.createdAt) : null;
+  const started = { attempt, model: options.model ?? null, lane, ...present({ queuedMs, startedBy }) };
   tx.addEvent("run.started", row.session, row.runId, started);
   yield* emitChildState(tx, row, "running");
-  return true;
+  return yield* tx.row(row.runId);
+}
+
+/** Whether the lane has room for the run that was just claimed. */
+function* fitsLane(tx: RunTransaction, slot: Ready["slot"]): Script<boolean> {
+  if (slot === "none") return true;
+  yield* lockFor("slots");
+  return (yield* takenSlots("and resuming"))[slot] <= tx.options.lanes[slot];
 }
 
 function deadlineOf(tx: RunTransaction, row: RunRow, now: number): number | null {
@@ -203,31 +254,23 @@ function* isOvertaken(
 }
 
 /** `before` is the row as it was before the claim. */
-function* claimOf(tx: RunTransaction, before: RunRow, leafId: string | null): Script<Claim | null> {
-  const row = yield* tx.row(before.runId);
-  if (row === null) return null;
+function* claimOf(tx: RunTransaction, before: RunRow, row: RunRow): Script<Omit<Claim, "leafId">> {
   const kept = "kept_for = ? AND arrival_of IS NOT NULL AND state = 'queued' ORDER BY seq";
   const arrivals = (yield* tx.rows(kept, row.runId)).map(publicRun);
-  const awaited = {
-    stillOpen: yield* awaitedBy(tx, row.runId, arrivalMarks.open),
-    endedSilent: yield* awaitedBy(tx, row.runId, arrivalMarks.ended),
-  };
+  const awaited = yield* tx.all("SELECT to_run, arrived FROM run_waits WHERE from_run = ?", row.runId);
+  const awaitedWith = (mark: number) =>
+    awaited.filter(({ arrived }) => Number(arrived) === mark).map(({ to_run }) => String(to_run));
   const chain = yield* retriedRuns(tx, row);
   const overtaken = yield* isOvertaken(tx, row, chain);
   const lost = overtaken ? null : (chain.at(-1) ?? null);
   return {
     run: publicRun(row),
     held: { runId: row.runId, fence: row.fence },
-    leafId,
     how: claimKindOf(before, lost),
     begunAt: lost?.startedAt ?? row.startedAt,
     isOvertaken: overtaken,
     arrivals,
-    ...awaited,
+    stillOpen: awaitedWith(arrivalMarks.open),
+    endedSilent: awaitedWith(arrivalMarks.ended),
   };
-}
-
-function* awaitedBy(tx: RunTransaction, runId: string, mark: number): Script<string[]> {
-  const sql = "SELECT to_run FROM run_waits WHERE from_run = ? AND arrived = ?";
-  return (yield* tx.all(sql, runId, mark)).map(({ to_run }) => String(to_run));
 }

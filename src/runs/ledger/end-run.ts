@@ -1,3 +1,4 @@
+import { present } from "../../core/present.ts";
 import type { Script } from "../../core/script.ts";
 import type { AcceptRequest, EndState, HeldRun, OutboxRequest, Outcome, RunState } from "../contract.ts";
 import { ranks } from "../lanes.ts";
@@ -81,7 +82,10 @@ export function* endRun(tx: RunTransaction, row: RunRow, outcome: Outcome): Scri
   yield* tx.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
   yield* expireApprovals(tx, row);
   const { code = null, error = null } = outcome;
-  tx.addEvent("run.ended", row.session, row.runId, { state: outcome.state, code, error });
+  tx.addEvent("run.ended", row.session, row.runId, {
+    ...{ state: outcome.state, code, error, lane: row.lane },
+    ...present({ durationMs: row.startedAt === null ? null : Math.max(0, now - row.startedAt) }),
+  });
   yield* emitChildState(tx, row, outcome.state);
   yield* leaveReplies(tx, row.runId);
   yield* releaseKeptInput(tx, row);
@@ -148,6 +152,7 @@ function* endMerged(tx: RunTransaction, into: RunRow, outcome: Outcome, now: num
       state: "merged",
       code,
       error,
+      lane: merged.lane,
       mergedInto: into.runId,
     });
     yield* emitChildState(tx, merged, outcome.state);

@@ -1,5 +1,5 @@
 import type { Script } from "../../core/script.ts";
-import type { Lane, LaneCount, RunState, RunWaits, RunWhy } from "../contract.ts";
+import type { Lane, LaneCount, OpenWork, RunState, RunWaits, RunWhy } from "../contract.ts";
 import { lanes } from "../lanes.ts";
 import { readWaits } from "./query-runs.ts";
 import { slotOf, takenSlots } from "./ready-queue.ts";
@@ -14,7 +14,7 @@ export function* explainWaits(tx: RunTransaction, runIds: readonly string[]): Sc
   const waits = yield* readWaits(tx, runIds);
   const rows = yield* tx.all(openRuns, tx.now(), JSON.stringify(runIds));
   if (rows.length === 0) return waits;
-  const facts = { asked: yield* askedBy(tx, runIds), taken: yield* takenSlots(tx, "and resuming") };
+  const facts = { asked: yield* askedBy(tx, runIds), taken: yield* takenSlots("and resuming") };
   for (const row of rows) {
     const runId = String(row.run_id);
     const known = waits.get(runId);
@@ -167,11 +167,22 @@ export function* countLanes(tx: RunTransaction, userId?: string | null): Script<
   }));
 }
 
-/** Counts the runs that each owner executes. */
+/** Counts the runs that each owner executes. A run that waits for an answer or for other runs does not count. */
 export function* countByOwner(tx: RunTransaction): Script<ReadonlyMap<string, number>> {
   const rows = yield* tx.all(
     `SELECT owner, count(*) AS count FROM runs INDEXED BY runs_active
-     WHERE state IN ('running', 'waiting') AND owner IS NOT NULL GROUP BY owner`,
+     WHERE state IN ('running', 'waiting') AND state = 'running' AND owner IS NOT NULL GROUP BY owner`,
   );
   return new Map(rows.map(({ owner, count }) => [String(owner), Number(count)]));
+}
+
+export function* countOpenWork(tx: RunTransaction): Script<OpenWork> {
+  const states = yield* tx.all(
+    "SELECT state, count(*) AS count FROM runs WHERE ended_at IS NULL GROUP BY state",
+  );
+  const [waiting] = yield* tx.all("SELECT count(*) AS count FROM outbox WHERE state = 'queued'");
+  return {
+    runs: new Map(states.map(({ state, count }) => [state as RunState, Number(count)])),
+    outbox: Number(waiting?.count ?? 0),
+  };
 }

@@ -1,5 +1,5 @@
 import type { Script } from "../../core/script.ts";
-import { queryRow } from "../../core/script.ts";
+import { lockFor, queryRow } from "../../core/script.ts";
 import type { DeliveryTarget, HeldRun, Run, WaitEntered } from "../contract.ts";
 import { isOpenRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
@@ -134,8 +134,8 @@ export function* enterWait(
 export function* resumeRun(tx: RunTransaction, held: HeldRun): Script<boolean> {
   const row = yield* tx.held(held);
   const next = nextState(row, "wait_over");
-  const isFree =
-    row.isSilent || (yield* takenSlots(tx, "only running"))[row.lane] < tx.options.lanes[row.lane];
+  if (!row.isSilent) yield* lockFor("slots");
+  const isFree = row.isSilent || (yield* takenSlots("only running"))[row.lane] < tx.options.lanes[row.lane];
   if (!isFree) {
     yield* tx.run("UPDATE runs SET resuming = 1 WHERE run_id = ?", row.runId);
     return false;

@@ -1,7 +1,16 @@
 import type { Durability, FenceScript, Script, Whose } from "../../core/script.ts";
 import { valueScript } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
-import type { Accepted, AcceptRequest, AfterCommit, HeldRun, Run, RunState, RunStore } from "../contract.ts";
+import type {
+  Accepted,
+  AcceptRequest,
+  AfterCommit,
+  HeldRun,
+  Run,
+  RunState,
+  RunStore,
+  ScheduleId,
+} from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { planSequel } from "../plan-sequel.ts";
 import { acceptInput, Inbox, retryRun } from "./accept-input.ts";
@@ -12,7 +21,7 @@ import { endLoopTurns, isBatchDue, openLoopTurn, releaseFromApp } from "./claim-
 import { claimNext } from "./claim-run.ts";
 import { editInput, reserveInput } from "./edit-input.ts";
 import { abortRun, endHeldRun } from "./end-run.ts";
-import { countByOwner, countLanes, explainWait, explainWaits } from "./explain-waits.ts";
+import { countByOwner, countLanes, countOpenWork, explainWait, explainWaits } from "./explain-waits.ts";
 import {
   enterWait,
   isHeld,
@@ -40,6 +49,13 @@ import { requeueHeld, sweepAll } from "./recover-runs.ts";
 import { RunAttendant } from "./run-attendant.ts";
 import type { RunLedgerOptions } from "./run-ledger.ts";
 import { getRun, RunLedger, RunTransaction } from "./run-ledger.ts";
+import {
+  noteSchedule,
+  pauseSchedule,
+  readSchedules,
+  recordScheduledRun,
+  settleSchedule,
+} from "./schedules.ts";
 import { confirmReply, readReplyWait, stopAwaiting } from "./start-sequel.ts";
 
 type RequiredOption = "engine" | "clock" | "newId" | "emit" | "isGone" | "underLock";
@@ -58,6 +74,7 @@ const defaults = {
   queueMode: "steer" as const,
   limits: defaultLimits,
   lanes: defaultCaps,
+  perProcess: null,
   leaseMs: 30_000,
   canTakeOver: () => true,
   runTimeoutMs: () => 3_600_000,
@@ -71,6 +88,7 @@ const defaults = {
 };
 
 const byRun = (runId: string): Whose => ({ runId });
+const byUser = ({ userId }: ScheduleId): Whose => ({ userId });
 const byHeld = ({ runId }: HeldRun): Whose => ({ runId });
 
 /**
@@ -98,6 +116,7 @@ export class LedgerRuns implements RunStore {
   readonly turnInputs = this.#read(listTurnInputs);
   readonly lanes = this.#read(countLanes);
   readonly countByOwner = this.#read(countByOwner);
+  readonly countOpen = this.#read(countOpenWork);
   readonly children = this.#read(listChildren);
   readonly childrenToTidy = this.#read(findChildrenToTidy);
   readonly threadKey = this.#read(findThreadKey);
@@ -127,8 +146,14 @@ export class LedgerRuns implements RunStore {
   readonly reserveInput = this.#change("unsynced", byHeld, reserveInput);
   readonly mergeInput = this.#change("unsynced", byHeld, mergeInput);
   readonly wait = this.#change("unsynced", byHeld, enterWait);
-  readonly resume = this.#change("unsynced", ({ runId }) => ({ runId, takesSlot: true }), resumeRun);
+  readonly resume = this.#change("unsynced", byHeld, resumeRun);
   readonly savePartial = this.#change("unsynced", byHeld, savePartial);
+
+  readonly schedules = this.#read(readSchedules);
+  readonly noteSchedule = this.#change("synced", byUser, noteSchedule);
+  readonly settleSchedule = this.#change("synced", byUser, settleSchedule);
+  readonly recordScheduledRun = this.#change("synced", byUser, recordScheduledRun);
+  readonly pauseSchedule = this.#change("synced", byUser, pauseSchedule);
 
   readonly openUsers = this.#read(listOpenUsers);
 
@@ -194,6 +219,16 @@ export class LedgerRuns implements RunStore {
 
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean> {
     return openLoopTurn(new RunTransaction(this.#ledger), session, owner);
+  }
+
+  async startLoopTurn(session: SessionRef, owner: string): Promise<boolean> {
+    const { attendant } = this;
+    const isNew = await this.#ledger.change("unsynced", null, function* (tx) {
+      yield* attendant.branch(session);
+      return yield* openLoopTurn(tx, session, owner);
+    });
+    this.keepLoopTurn(session.uid);
+    return isNew;
   }
 
   keepLoopTurn(uid: string): void {

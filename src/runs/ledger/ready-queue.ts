@@ -1,5 +1,5 @@
 import type { Script } from "../../core/script.ts";
-import { changeRows, queryRow, queryRows } from "../../core/script.ts";
+import { changeRows, queryEveryUser, queryRow, queryRows } from "../../core/script.ts";
 import type { Lane } from "../contract.ts";
 import type { Ready, Slot } from "../lanes.ts";
 import { lanes, ranks, slots } from "../lanes.ts";
@@ -151,24 +151,26 @@ export function* recordTurn(
   tx: RunTransaction,
   { slot, user, uid }: Pick<Ready, "slot" | "user" | "uid">,
 ): Script<void> {
-  const last = Number(
-    (yield* tx.get("SELECT max(turn) AS turn FROM ready_users WHERE slot = ?", slot))?.turn ?? 0,
+  const last = "SELECT coalesce(max(turn), 0) AS turn FROM ready_users WHERE slot = ?";
+  const turn = Number((yield* queryEveryUser("last_turn", last, slot))[0]?.turn) + 1;
+  yield* tx.run(
+    `INSERT INTO turns (uid, slot, turn) VALUES (?, ?, ?)
+     ON CONFLICT (uid, slot) DO UPDATE SET turn = excluded.turn`,
+    uid,
+    slot,
+    turn,
   );
-  yield* tx.run("UPDATE ready_users SET turn = ? WHERE slot = ? AND user = ?", last + 1, slot, user);
-  const sql =
-    "INSERT INTO turns (uid, slot, turn) VALUES (?, ?, ?) ON CONFLICT (uid, slot) DO UPDATE SET turn = excluded.turn";
-  yield* tx.run(sql, uid, slot, last + 1);
+  yield* tx.run("UPDATE ready_users SET turn = ? WHERE slot = ? AND user = ?", turn, slot, user);
 }
 
-/** Counts the slots in use, optionally including those reserved for resuming runs. */
-export function* takenSlots(
-  tx: RunTransaction,
-  resuming: "and resuming" | "only running",
-): Script<Record<Lane, number>> {
-  const also = resuming === "and resuming" ? "OR resuming = 1" : "";
-  const counts = yield* tx.all(
+/** Counts the slots in use by all users, optionally including those reserved for resuming runs. */
+export function* takenSlots(resuming: "and resuming" | "only running"): Script<Record<Lane, number>> {
+  const counts = yield* queryEveryUser(
+    "taken_slots",
     `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
-     WHERE state IN ('running', 'waiting') AND silent = 0 AND (state = 'running' ${also}) GROUP BY lane`,
+     WHERE state IN ('running', 'waiting') AND silent = 0 AND (state = 'running' OR (resuming = 1 AND ? = 1))
+     GROUP BY lane`,
+    resuming === "and resuming" ? 1 : 0,
   );
   const taken = Object.fromEntries(lanes.map((lane) => [lane, 0])) as Record<Lane, number>;
   for (const { lane, count } of counts) taken[lane as Lane] = Number(count);

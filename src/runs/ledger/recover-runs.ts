@@ -5,13 +5,13 @@ import { ranks } from "../lanes.ts";
 import { lostCode, mostLost, nextState, retryHint, timeoutText } from "../states.ts";
 import { listExpiredApprovals, resolveApproval } from "./approvals.ts";
 import { emitChildState } from "./children.ts";
-import { nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
+import { isBatchDue, nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
 import { abortError, endRun, wakeRun } from "./end-run.ts";
 import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { fenced, numberOrNull } from "./run-ledger.ts";
-import { endDurability, settleReturnedReplies } from "./start-sequel.ts";
+import { endDurability, returnedReplies, settleReturnedReplies } from "./start-sequel.ts";
 
 /** Ends a queued run that cannot continue, in one transaction. */
 export function endUnclaimed(
@@ -148,7 +148,7 @@ function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunR
  * Requeues runs whose owner has died or whose lease has expired. If a run's session is locked or its owner turns out to
  * be alive, the run is left for the next pass. Returns the errors.
  */
-export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
+async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
   const problems: unknown[] = [];
   for (const row of await ledger.read((tx) => findLostRuns(tx, exceptOf))) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
@@ -160,20 +160,32 @@ export async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null
   return problems;
 }
 
+/** Whether `settleOverdue` has anything to do. */
+export function* isAnyOverdue(tx: RunTransaction, exceptOf: string | null): Script<boolean> {
+  if ((yield* findLostRuns(tx, exceptOf)).length > 0 || (yield* isBatchDue(tx))) return true;
+  return (yield* tx.get(`${returnedReplies} LIMIT 1`)) !== undefined;
+}
+
+/** Requeues lost runs, settles returned replies and releases announcements that have waited long enough. */
+export async function settleOverdue(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
+  const problems = [...(await requeueLostRuns(ledger, exceptOf)), ...(await settleReturnedReplies(ledger))];
+  await releaseDueBatches(ledger);
+  return problems;
+}
+
 /** How long ended runs are kept. */
 const keepMs = 30 * 24 * 60 * 60 * 1000;
 /** Rows deleted per sweep. */
 const mostForgotten = 500;
 
 export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: number | null }> {
-  const problems = [...(await requeueLostRuns(ledger, null)), ...(await settleReturnedReplies(ledger))];
+  const problems = await settleOverdue(ledger, null);
   const now = ledger.now();
   for (const row of await ledger.read((tx) => tx.rows("state = 'sleeping' AND wake_at <= ?", now)))
     await ledger.change("synced", row, (tx) => wakeRun(tx, row));
   const overdue = "state = 'queued' AND deadline IS NOT NULL AND deadline <= ?";
   for (const row of await ledger.read((tx) => tx.rows(overdue, now)))
     await endUnclaimed(ledger, row, "deadline");
-  await releaseDueBatches(ledger);
   for (const approvalId of await ledger.read(listExpiredApprovals))
     await ledger.change("synced", { approvalId }, (tx) => resolveApproval(tx, approvalId, "expired", null));
   if (await ledger.read((tx) => isAnyOld(tx, now - keepMs)))

@@ -158,7 +158,16 @@ function* purgeRuns(tx: RunTransaction, uids: readonly string[], userId?: string
 function* purgeUser(tx: RunTransaction, userId: string): Script<void> {
   for (const { seq } of yield* tx.all("SELECT seq FROM runs WHERE user = ?", userId))
     yield* forgetRun(tx, Number(seq));
-  const tables = ["outbox", "threads", "session_apps", "children", "approvals", "ready", "ready_users"];
+  const tables = [
+    "outbox",
+    "threads",
+    "session_apps",
+    "children",
+    "approvals",
+    "ready",
+    "ready_users",
+    "schedules",
+  ];
   for (const table of tables) yield* tx.run(`DELETE FROM ${table} WHERE user = ?`, userId);
 }
 

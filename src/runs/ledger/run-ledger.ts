@@ -110,8 +110,16 @@ export function sessionOf(row: Record<string, unknown>): SessionRef {
   };
 }
 
-/** Derives the run ID from an idempotency key, so that a key always maps to the same run ID. */
+/**
+ * Derives the run ID from an idempotency key, so that a key always maps to the same run ID. Throws `invalid_arguments`
+ * for a key that a database would store as another key.
+ */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
+  if (!idempotencyKey.isWellFormed())
+    throw new SkeinError("invalid_arguments", {
+      problem: "The idempotency key contains half of a surrogate pair",
+      advice: "Use well-formed text, such as a UUID",
+    });
   return hashedId("run", userId ?? "", idempotencyKey);
 }
 
@@ -150,6 +158,8 @@ export interface RunLedgerOptions {
   readonly emit: Emit;
   readonly limits: BudgetLimits;
   readonly lanes: LaneCaps;
+  /** The maximum number of runs that this process executes, or `null` if there is no limit. */
+  readonly perProcess: number | null;
   readonly leaseMs: number;
   /** The time limit for an agent's runs that do not set one. 0 means no limit. */
   runTimeoutMs(agentId: string): number;
@@ -247,13 +257,13 @@ export class RunLedger {
     session: SessionRef,
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
     script: (tx: RunTransaction) => Script<boolean>,
-    { takesSlot = false }: { readonly takesSlot?: boolean } = {},
+    options: Pick<FenceScript, "skipsLocked"> = {},
   ): Promise<{ readonly leafId: string | null }> {
     const { begin, emit } = this.#collectEvents(script);
     return this.options.underLock(session, {
       script: begin,
       durability: this.#choose(durability),
-      takesSlot,
+      ...options,
       afterCommit: emit,
     });
   }

@@ -197,6 +197,12 @@ export const runSteps: readonly (readonly string[])[] = [
   ],
   // The reason a person gave for a denial.
   ["ALTER TABLE approvals ADD COLUMN note TEXT"],
+  [
+    // `pattern` is the expression and the time zone. Due times up to `settled_until` have started a run or were skipped.
+    `CREATE TABLE schedules (
+       user TEXT NOT NULL, name TEXT NOT NULL, pattern TEXT NOT NULL, settled_until INTEGER NOT NULL, paused_at INTEGER,
+       last_run TEXT, last_at INTEGER, PRIMARY KEY (user, name)) STRICT, WITHOUT ROWID`,
+  ],
 ];
 
 const fact = "schema.runs";

@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { RunBooks } from "../../../test/support/run-books.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import type { Claim, Run } from "../contract.ts";
 
 let books: RunBooks;
@@ -192,6 +194,31 @@ describe("sweeping", () => {
     expect(await books.runs.budget(claim.run.runId)).toBe(null);
     expect((await books.runs.budget(open.runId))?.runs).toBe(1);
     expect((await books.accept("s", { idempotencyKey: "k" })).state).toBe("queued");
+  });
+
+  test("processes that sweep at the same time wake a run, recover one and expire an approval once", async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, "work.db");
+    const all = ["a", "b", "c"].map((name) => new RunBooks({}, path, name));
+    const [first] = all as [RunBooks];
+    const held = await first.running("held");
+    const sleepers: string[] = [];
+    for (const uid of ["s1", "s2", "s3", "s4"]) {
+      const { run, held: own } = await first.running(uid);
+      await first.runs.sleep(own, { waitFor: [held.run.runId], wakeAt: first.now + 1000 });
+      sleepers.push(run.runId);
+    }
+    const question = { toolCallId: "c", toolName: "pay", arguments: {}, expiresAt: first.now + 1000 };
+    const { approvalId } = await first.runs.requestApproval(held.held, question);
+    for (const each of all) each.told();
+    for (const each of all) each.now += 30_000;
+    await Promise.all(all.flatMap(({ runs }) => [runs.sweep(), runs.sweep()]));
+    const told = all.flatMap(({ events }) => events);
+    const queued = told.flatMap(({ type, runId }) => (type === "run.queued" ? [runId] : []));
+    expect(queued.toSorted()).toEqual([...sleepers, held.run.runId].toSorted());
+    expect(told.filter(({ type }) => type === "approval.resolved")).toMatchObject([{ approvalId }]);
+    expect(await first.runs.get(held.run.runId)).toMatchObject({ state: "queued", fence: 2 });
+    for (const { db } of all) db.close();
   });
 
   test("[KIL2] a sweep recovers lost runs, and returns when to check again", async () => {

@@ -102,6 +102,8 @@ function* putLetter(
   yield* putOutbox(tx, letter, error);
 }
 
+export const returnedReplies = "SELECT run_id, by_run FROM run_replies WHERE state = 'returned'";
+
 /**
  * A process can crash between writing a reply and confirming it, so the session's log decides. A reply in the log is
  * confirmed. Any other reply is delivered as if there were no waiter. Skips sessions in stores that this process does
@@ -109,8 +111,7 @@ function* putLetter(
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
-  const returned = "SELECT run_id, by_run FROM run_replies WHERE state = 'returned'";
-  for (const { run_id, by_run } of await ledger.read((tx) => tx.all(returned))) {
+  for (const { run_id, by_run } of await ledger.read((tx) => tx.all(returnedReplies))) {
     const runId = String(run_id);
     try {
       const waiter = await ledger.read((tx) => tx.row(String(by_run)));
