@@ -158,8 +158,11 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       const more = (hidden: string) =>
         call.getByRole("button", { name: `… ${hidden} more arguments hidden. Show more` });
       await more("1,980").waitFor();
-      const { y = -1 } = (await call.getByRole("button", { name: "Approve" }).boundingBox()) ?? {};
-      expect(y > 0 && y < 780).toBe(true);
+      const isInView = async () => {
+        const { y = -1 } = (await call.getByRole("button", { name: "Approve" }).boundingBox()) ?? {};
+        return y > 0 && y < 780;
+      };
+      await expect.poll(isInView).toBe(true);
       await more("1,980").click();
       await more("1,780").waitFor();
       expect(await call.locator("dt").allInnerTexts()).toEqual(names.slice(0, 220).map(([name]) => name));
@@ -339,5 +342,53 @@ describe.skipIf(browser === null)("an approval in the console", () => {
     answering.finish("the last words");
     await rowWith(page, "the last words").waitFor();
     await expect.poll(isAtEnd).toBe(true);
+  });
+
+  test("cannot be answered, and no session archived, while the gateway is offline, and nothing moves", async () => {
+    const before = model.count;
+    const sessionKey = keyOf("offline");
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "search",
+      idempotencyKey: "offline",
+    });
+    (await model.request(before)).callTool("session_search", { query: "rooms" });
+    const page = await browser.open(gateway, "/sessions");
+    const approve = questions(page).getByRole("button", { name: "Approve" });
+    const deny = questions(page).getByRole("button", { name: "Deny…" });
+    const long = page.getByRole("main").locator("li").filter({ hasText: "session:long" });
+    await long.getByRole("checkbox").check();
+    const archive = page.getByRole("button", { name: "Archive" });
+    const changes = [approve, deny, archive];
+    for (const button of changes) await expect.poll(() => button.getAttribute("aria-disabled")).toBe(null);
+    const places = () => Promise.all(changes.map((button) => button.boundingBox()));
+    const shown = await places();
+    const port = Number(new URL(gateway.url).port);
+    await gateway.stop("SIGKILL");
+    try {
+      await page.getByText("Gateway offline. Reconnecting…").waitFor();
+      expect(await places()).toEqual(shown);
+      for (const button of changes) {
+        await expect.poll(() => button.getAttribute("aria-disabled")).toBe("true");
+        expect(await button.getAttribute("title")).toBe("Not possible now: the gateway is offline.");
+        await button.click({ force: true });
+      }
+      for (const key of ["a", "d", "e"]) await page.keyboard.press(key);
+      expect(await long.getByRole("checkbox").isChecked()).toBe(true);
+    } finally {
+      gateway = await startGateway({ port });
+    }
+    await page.getByText("Gateway offline. Reconnecting…").waitFor({ state: "detached" });
+    await expect.poll(() => approve.getAttribute("aria-disabled")).toBe(null);
+    expect(await places()).toEqual(shown);
+    // A call that was held would have been sent before this one.
+    await deny.click();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => questions(page).count()).toBe(0);
+    const { approvals } = await gateway.call("approvals.list", { open: false, runId });
+    expect(approvals.map(({ answer }) => answer)).toEqual(["denied"]);
+    const { sessions } = await gateway.call("sessions.list", { keys: [keyOf("long")], archived: false });
+    expect(sessions.length).toBe(1);
+    (await model.request(before + 1)).finish("Done.");
   });
 });

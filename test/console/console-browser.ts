@@ -155,6 +155,30 @@ export function shownEntries(page: Page): Promise<string[]> {
     .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-entry-id") ?? ""));
 }
 
+export const transcript = (page: Page) => page.getByRole("region", { name: "Transcript", exact: true });
+
+/** Waits until the transcript has not changed its place or its size for ten frames. */
+export const settled = (page: Page) =>
+  transcript(page).evaluate(async (list) => {
+    let before = "";
+    for (let calm = 0; calm < 10; calm += 1) {
+      await new Promise(requestAnimationFrame);
+      const now = [list.scrollTop, list.scrollHeight, list.clientHeight].join();
+      if (now !== before) calm = 0;
+      before = now;
+    }
+  });
+
+/** The first visible row and its distance from the top of the transcript. */
+export const firstRow = (page: Page) =>
+  transcript(page).evaluate((list) => {
+    const { top } = list.getBoundingClientRect();
+    const row = [...list.querySelectorAll("[data-entry-id]")].find(
+      (each) => each.getBoundingClientRect().bottom > top,
+    );
+    return [row?.getAttribute("data-entry-id"), (row?.getBoundingClientRect().top ?? 0) - top];
+  });
+
 /** Presses Tab until an element has the focus. */
 export async function tabTo(page: Page, selector: string, key = "Tab"): Promise<void> {
   for (let presses = 0; presses < 80; presses += 1) {

@@ -57,7 +57,10 @@ describe("the browser of the tests", () => {
       const [skipping, failing] = await Promise.all([run(""), run("1")]);
       expect(skipping).toEqual({ code: 0, text: expect.stringMatching(/skipped \(\d+\): /) });
       expect(failing.code).toBe(1);
-      for (const { text } of [skipping, failing]) expect(text).toContain(missingBrowser);
+      for (const { text } of [skipping, failing]) {
+        expect(text).toContain(missingBrowser);
+        expect(text).toMatch(/^console tests: \d+\.\d s in 1 file$/m);
+      }
       expect(readFileSync(join(root, ".ci/run"), "utf8")).toContain("export SKEIN_NEEDS_BROWSER=1");
     } finally {
       folder.remove();

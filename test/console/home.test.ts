@@ -1,6 +1,11 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import type { Locator } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import { maxFirstLoadBytes, measureConsole } from "../../scripts/build-console.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
+import { skeinProgram } from "../support/programs.ts";
 import { sessionRoute } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
@@ -22,14 +27,13 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     expect(new Set(rows.map(({ top }) => top)).size).toBe(1);
     for (const { height } of rows) expect(height).toBe(44);
     const message = page.getByLabel("Message", { exact: true });
-    expect(await message.inputValue()).toMatch(/^spawn three helpers to /);
-    expect((await boxOf(message)).height).toBeLessThanOrEqual(3 * 20 + 24);
+    await expect.poll(() => message.inputValue()).toMatch(/^spawn three helpers to /);
     // The text is longer, and no part of its fourth line is visible.
-    const [visible, whole] = await message.evaluate((area) => [area.clientHeight, area.scrollHeight]);
-    expect(visible).toBe(60);
-    expect(whole).toBeGreaterThan(60);
+    const isCut = () => message.evaluate((area) => [area.clientHeight, area.scrollHeight > 60]);
+    await expect.poll(isCut).toEqual([60, true]);
+    expect((await boxOf(message)).height).toBeLessThanOrEqual(3 * 20 + 24);
     const transcript = page.getByRole("region", { name: "Transcript", exact: true });
-    expect((await boxOf(transcript)).height).toBeGreaterThan(370);
+    await expect.poll(async () => (await boxOf(transcript)).height).toBeGreaterThan(370);
 
     const views = page.getByRole("navigation", { name: "Views of this session" });
     const last = views.getByRole("link", { name: "What the model sees" });
@@ -37,6 +41,25 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     expect((await boxOf(last)).right).toBeLessThanOrEqual((await boxOf(views)).right);
     await hints.last().tap();
     await page.getByRole("main").getByText("allowed").first().waitFor();
+  });
+
+  test("has marks on its thread for people, other sessions, summaries and forks, which lead to them", async () => {
+    const page = await browser.open(gateway, "/");
+    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
+    for (const [kind, name] of Object.entries({
+      user: /^You: ./,
+      session: /^Another session: ./,
+      compaction: /^Summary: ./,
+      fork: /^Branches: ./,
+    })) {
+      const mark = rail.getByRole("button", { name }).first();
+      await mark.click();
+      const row = page.locator("[data-entry-id][data-target]");
+      await row.waitFor();
+      if (kind === "fork") await row.getByText(/^\d\/\d$/).waitFor();
+      else await expect.poll(() => row.getAttribute("data-kind")).toBe(kind);
+      expect(await mark.getAttribute("data-kind")).toBe(kind);
+    }
   });
 
   test("shows its three links at once, so that none of them moves", async () => {
@@ -70,6 +93,22 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     arrives.resolve();
     await page.getByRole("link", { name: "Open the second branch" }).waitFor();
     expect(await page.evaluate("[...counts].sort()")).toEqual([0, 3]);
+  });
+
+  test("is within the size budget with everything that it loads at once", async () => {
+    const page = await browser.open(gateway, "/");
+    await page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem").first().waitFor();
+    await page.getByRole("navigation", { name: "Start here" }).waitFor();
+    const paths = await page.evaluate(() =>
+      performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname),
+    );
+    const files = ["index.html", ...new Set(paths.filter((path) => path.startsWith("/assets/")))];
+    const built = join(dirname(dirname(skeinProgram)), "dist/console");
+    const sizes = files.map((file) => gzipSync(readFileSync(join(built, file))).length);
+    const loadedBytes = sizes.reduce((sum, size) => sum + size, 0);
+    // The lanes are not named in the page, but the first view has them.
+    expect(loadedBytes).toBeGreaterThan(measureConsole(join(built, "../..")).firstLoadBytes);
+    expect(loadedBytes).toBeLessThanOrEqual(maxFirstLoadBytes);
   });
 
   test("is the same page as the one of main, which the sidebar marks together with Home", async () => {
@@ -109,6 +148,10 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const note = page.getByRole("article", { name: /^Skein, / });
     await note.getByText(/An earlier message was never answered/).waitFor();
     expect(await note.locator("header").innerText()).toMatch(/^Skein/);
+    // The row of an answer that failed has its error and nothing else.
+    const failed = page.locator("[data-entry-id]", { hasText: "The rehearsal model was asked to fail." });
+    await failed.first().waitFor();
+    await expect.poll(() => page.getByText("(empty)").count()).toBe(0);
   });
 
   test("does not bring a first message back that was deleted", async () => {
@@ -132,6 +175,17 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     expect(before).toBeGreaterThanOrEqual(4);
     for (const helper of ["helper-1", "helper-2", "helper-3"])
       await page.getByRole("link", { name: new RegExp(`^Spawn: main → ${helper}`) }).waitFor();
+    await page.getByRole("link", { name: /^Message: main → support/ }).waitFor();
+    const colors = (from = page) =>
+      from
+        .getByRole("list", { name: "Sessions of the family" })
+        .getByRole("link")
+        .evaluateAll((links) =>
+          Object.fromEntries(
+            links.map((link) => [link.getAttribute("href"), link.getAttribute("data-thread")]),
+          ),
+        );
+    const first = await colors();
 
     await hints.getByRole("link", { name: "See what the model saw" }).click();
     await page.getByText("The request for this answer").first().waitFor();
@@ -153,13 +207,23 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await expect.poll(() => lanes.count(), { timeout: 60_000 }).toBe(before + 3);
     await page.getByText("compare two menus for dinner").first().waitFor();
     await expect.poll(() => message.inputValue()).toBe("");
-    await page.getByText("helper-3 (2)", { exact: true }).waitFor();
+    await page.getByText("helper-3 (2)", { exact: true }).first().waitFor();
+    // Every session has its own color, and none has changed.
+    await expect.poll(async () => new Set(Object.values(await colors())).size).toBe(before + 3);
+    expect(Object.values(await colors())).toEqual(expect.arrayContaining(Object.values(first)));
+    const last = await colors();
     await page.reload();
     await message.waitFor();
     expect(await message.inputValue()).toBe("");
-    // Another browser does not offer it again.
-    const other = (await browser.open(gateway, "/")).getByLabel("Message", { exact: true });
-    await other.waitFor();
-    expect(await other.inputValue()).toBe("");
+    // Another browser does not offer the message again.
+    const other = await browser.open(gateway, "/");
+    const otherMessage = other.getByLabel("Message", { exact: true });
+    await otherMessage.waitFor();
+    expect(await otherMessage.inputValue()).toBe("");
+    // The oldest session always has the color of its ID. Others may differ if a page learns of them in another order.
+    const oldest = Object.entries(last).filter(([href]) => href.endsWith("agent%3Amain%3Amain"));
+    expect(oldest).toHaveLength(1);
+    for (const each of [page, other])
+      await expect.poll(() => colors(each)).toMatchObject(Object.fromEntries(oldest));
   });
 });

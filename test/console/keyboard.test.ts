@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
@@ -88,7 +89,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
         idempotencyKey: topic,
       });
     const questions = page.getByRole("region", { name: "Needs you" });
-    await ask("rooms");
+    const { runId: first } = await ask("rooms");
     await questions.getByText("rooms").waitFor();
     // A question that has just arrived does not react yet.
     await questions.locator("[data-act=approve]:not([aria-disabled])").waitFor();
@@ -97,8 +98,10 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await questions.waitFor({ state: "detached" });
     await expect.poll(() => focusedLabel(page)).toBe("Transcript");
 
+    await gateway.call("agent.wait", { runId: first, timeoutMs: 150_000 });
+
     // The next question is shown immediately.
-    await ask("chairs");
+    const { runId: second } = await ask("chairs");
     await questions.getByText("chairs").waitFor();
     await questions.locator("[data-act=deny]:not([aria-disabled])").waitFor();
     await tabTo(page, "[data-act=deny]");
@@ -112,6 +115,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.keyboard.press("Enter");
     await questions.waitFor({ state: "detached" });
     await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+    await gateway.call("agent.wait", { runId: second, timeoutMs: 150_000 });
 
     await page.keyboard.press("Control+f");
     await expect.poll(() => focusedLabel(page)).toBe("Find in session");
@@ -121,6 +125,18 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await expect.poll(() => focusedLabel(page)).toBe("Find in session");
     await page.keyboard.press("Escape");
     await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+    await page.keyboard.press("/");
+    await expect.poll(() => focusedLabel(page)).toBe("Find in session");
+    await page.keyboard.press("Escape");
+    await expect.poll(() => focusedLabel(page)).toBe("Transcript");
+
+    // A fold is opened and closed, and keeps the focus.
+    const isFolded = () => page.evaluate(() => document.activeElement?.closest("details")?.open === false);
+    await tabTo(page, "[data-entry-id] summary");
+    for (const folded of [false, true]) {
+      await page.keyboard.press("Enter");
+      await expect.poll(isFolded).toBe(folded);
+    }
 
     await tabTo(page, "a[href$=tree]", "Shift+Tab");
     await page.keyboard.press("Enter");
@@ -132,6 +148,56 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("tree").getByText("furniture").waitFor();
     await expect.poll(() => focusedLabel(page)).toBe("Entries on all branches");
+  });
+
+  test("compares two branches in the tree, reads one, continues from it and takes that back", async () => {
+    const key = "agent:support:branches";
+    const say = async (text: string) => {
+      const params = { key, message: `repeat ${text}`, idempotencyKey: text, timeoutMs: 150_000 };
+      await gateway.call("sessions.send", params);
+    };
+    const leaf = async () => (await gateway.call("sessions.get", { key })).leafId ?? null;
+    await say("the beginning");
+    const from = await leaf();
+    await say("the north");
+    await gateway.call("sessions.branch", { key, entryId: from });
+    await say("the south");
+    const before = await leaf();
+    const page = await browser.open(gateway, sessionRoute(key));
+    await page.getByText("the south").first().waitFor();
+    await tabTo(page, "a[href$=tree]", "Shift+Tab");
+    await page.keyboard.press("Enter");
+    const selected = page.getByRole("treeitem", { selected: true });
+    const goNorth = async () => {
+      await tabTo(page, "[role=tree]");
+      await page.keyboard.press("Home");
+      await expect.poll(() => selected.innerText()).toContain("repeat the beginning");
+      for (let text = ""; !text.includes("repeat the north"); ) {
+        text = await selected.innerText();
+        await page.keyboard.press("ArrowDown");
+        await expect.poll(() => selected.innerText()).not.toBe(text);
+        text = await selected.innerText();
+      }
+    };
+    await goNorth();
+    await page.keyboard.press("c");
+    const comparison = page.getByRole("region", { name: "Comparison of two branches" });
+    await comparison.getByText("repeat the north").waitFor();
+    await comparison.getByText("repeat the south").waitFor();
+    await page.keyboard.press("Escape");
+    await comparison.waitFor({ state: "detached" });
+    await goNorth();
+    await page.keyboard.press("Enter");
+    await page.getByText("You are reading another branch").first().waitFor();
+    expect(await leaf()).toBe(before);
+    await tabTo(page, "a[href$=tree]", "Shift+Tab");
+    await page.keyboard.press("Enter");
+    await goNorth();
+    await page.keyboard.press("b");
+    await page.getByText("The conversation continues from").first().waitFor();
+    await expect.poll(leaf).not.toBe(before);
+    await page.keyboard.press("u");
+    await expect.poll(leaf).toBe(before);
   });
 
   test("returns the focus from the palette to where it was, or to the page that it opens", async () => {
@@ -225,6 +291,90 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await expect.poll(scale).not.toBe(before);
   });
 
+  test("goes through the lanes of a family, and along an arrow to its entry", async () => {
+    const sessionKey = "agent:support:lanes";
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey,
+      message: "spawn one helper to repeat hello",
+      idempotencyKey: "lanes",
+    });
+    await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    const page = await browser.open(gateway, sessionRoute(sessionKey, "family"));
+    const arrow = /^Spawn: /;
+    await expect.poll(() => page.getByRole("link", { name: arrow }).count()).toBeGreaterThan(0);
+    await tabTo(page, "svg [data-mark]");
+    for (let steps = 0; steps < 20 && !arrow.test(await focusedLabel(page)); steps += 1)
+      await page.keyboard.press(steps % 2 === 0 ? "ArrowLeft" : "ArrowDown");
+    expect(await focusedLabel(page)).toMatch(arrow);
+    await page.keyboard.press("Enter");
+    await page.locator("[data-entry-id][data-target]").waitFor();
+  });
+
+  test("opens the rules of a cell in the access matrix", async () => {
+    const page = await browser.open(gateway, "/access");
+    await page.getByRole("table").waitFor();
+    await tabTo(page, "[data-place]");
+    const first = await focusedLabel(page);
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => focusedLabel(page)).not.toBe(first);
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    const rules = page.getByRole("complementary", { name: "Rules" });
+    await rules.getByRole("listitem").first().waitFor();
+    await page.keyboard.press("Escape");
+    await rules.waitFor({ state: "detached" });
+
+    // Red is only for failures.
+    await page.goto(`${gateway.url}/#/access?from=agent:support:garden&to=agent:support:kitchen`);
+    const refused = rules.locator("[data-allowed=false]").first();
+    await expect.poll(() => refused.innerText()).toBe("× refused");
+    const colorOf = (element: Element) => getComputedStyle(element).color;
+    expect(await refused.evaluate(colorOf)).toBe(await page.locator("body").evaluate(colorOf));
+  });
+
+  test("creates and revokes a token, and opens the code for a phone", async () => {
+    const page = await browser.open(gateway, "/access?tab=tokens");
+    await page.getByRole("table").waitFor();
+    const focusOn = async (text: string) => {
+      for (let presses = 0; presses < 80 && (await focusedName(page)) !== text; presses += 1)
+        await page.keyboard.press("Tab");
+      expect(await focusedName(page)).toBe(text);
+    };
+    await focusOn("Create a token…");
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").waitFor();
+    await page.keyboard.type("made by keys");
+    await tabTo(page, "[role=dialog] button[type=submit]");
+    await page.keyboard.press("Enter");
+    await dialog.getByText("Copy it now.").waitFor();
+    await dialog.locator("[aria-label='Copy the token']:focus").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await expect.poll(() => focusedName(page)).toBe("Create a token…");
+    await page.getByRole("row", { name: /made by keys/ }).waitFor();
+    const isListed = async () => {
+      const { tokens } = await gateway.call("tokens.list", {});
+      return tokens.some(({ label, revokedAt }) => label === "made by keys" && revokedAt === undefined);
+    };
+    expect(await isListed()).toBe(true);
+    await focusOn("Revoke");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => focusedName(page)).toBe("Revoke permanently");
+    await page.keyboard.press("Enter");
+    await expect.poll(isListed).toBe(false);
+
+    await page.reload();
+    await page.getByRole("table").waitFor();
+    await focusOn("Open on a phone…");
+    await page.keyboard.press("Enter");
+    await dialog.getByRole("img", { name: "QR code for the link" }).waitFor();
+    await tabTo(page, "[aria-label='Copy the link']");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await expect.poll(() => focusedName(page)).toBe("Open on a phone…");
+  });
+
   test("works without single-letter keys, which can be switched off", async () => {
     const page = await browser.open(gateway, "/sessions");
     await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
@@ -241,6 +391,94 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await tabTo(page, row);
     await page.keyboard.press("x");
     await page.getByText(selectedText).first().waitFor();
+  });
+
+  test("shows the keys of the table in the manual on the buttons that they press", async () => {
+    const key = "agent:main:keys";
+    for (const message of ["repeat one", "repeat two"]) {
+      const { runId } = await gateway.call("chat.send", {
+        sessionKey: key,
+        message,
+        idempotencyKey: message,
+      });
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+      await gateway.call("sessions.branch", { key, entryId: null });
+    }
+    const { runId } = await gateway.call("chat.send", {
+      sessionKey: "agent:main:asks",
+      message: "search for keys",
+      idempotencyKey: "keys",
+    });
+    const page = await browser.open(gateway, "/");
+    const main = page.getByRole("main");
+    const shown = new Set<string>();
+    const shows = async (name: RegExp, text: string) => {
+      const button = page.getByRole("button", { name }).filter({ has: page.locator("kbd") });
+      await expect.poll(() => button.last().locator("kbd").allInnerTexts()).toEqual([text]);
+      shown.add(text);
+    };
+    await shows(/^Go to…/, "Ctrl+K");
+    await shows(/^Send/, "↵");
+    await shows(/^Find/, "Ctrl+F");
+    await page.keyboard.press("Control+f");
+    await shows(/^Earlier match/, "↵");
+    await shows(/^Later match/, "⇧+↵");
+    await shows(/^Close/, "Esc");
+
+    await goTo(page, "Sessions");
+    await main.getByRole("link", { name: "garden" }).waitFor();
+    await shows(/^Approve/, "a");
+    await shows(/^Deny…/, "d");
+    await page.keyboard.press("d");
+    await shows(/^Deny/, "↵");
+    await shows(/^Cancel/, "Esc");
+    await page.keyboard.press("Escape");
+    await main.getByRole("link", { name: "terrace" }).focus();
+    await page.keyboard.press("x");
+    await shows(/^Clear/, "Esc");
+    await shows(/^Archive/, "e");
+    await page.keyboard.press("e");
+    await shows(/^Undo/, "z");
+    await page.keyboard.press("z");
+
+    await page.goto(`${gateway.url}/#/runs?show=all`);
+    await main.getByText("repeat one").first().waitFor();
+    await page.keyboard.press("x");
+    await shows(/^Abort/, "a");
+    await shows(/^Retry/, "r");
+
+    await page.goto(`${gateway.url}/#${sessionRoute(key, "family")}`);
+    for (const [name, text] of [
+      [/^Zoom in/, "+"],
+      [/^Zoom out/, "-"],
+      [/^Fit/, "0"],
+    ] as const)
+      await shows(name, text);
+
+    await page.goto(`${gateway.url}/#${sessionRoute(key, "tree")}`);
+    await shows(/^Next branch/, "n");
+    await page.keyboard.press("n");
+    await shows(/^Compare/, "c");
+    await shows(/^Label/, "l");
+    await shows(/^Continue from here/, "b");
+    await page.keyboard.press("b");
+    await shows(/^Undo/, "u");
+
+    await page.goto(`${gateway.url}/#${sessionRoute("agent:main:asks")}`);
+    await shows(/^Queue/, "Alt+↵");
+    await gateway.call("runs.abort", { runId });
+
+    // Other keys for the same buttons, and keys that have no button.
+    const withoutButton = ["⌘K", "⌘F", "/", "Shift+↵", "↑", "↓", "x"];
+    const manual = readFileSync("docs/console.md", "utf8")
+      .split("\n## ")
+      .find((part) => part.startsWith("Keys"));
+    const keys = [...(manual ?? "").matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = ""]) =>
+      cell.split(/[, ]+/),
+    );
+    expect(keys.length).toBeGreaterThan(20);
+    const named = keys.slice(1).map((each) => each.replace("Enter", "↵").replace("Escape", "Esc"));
+    expect(named.filter((each) => !withoutButton.includes(each) && !shown.has(each))).toEqual([]);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   foldPieces,
   hiddenHost,
   parsePiece,
+  shownText,
   splitMarkdown,
   targetsOf,
 } from "../../console/src/ui/markdown-pieces.ts";
@@ -55,7 +56,7 @@ function countElements(tokens: readonly Token[]): number {
     const { items = [], tokens: inside = [] } = token as Partial<Tokens.List & Tokens.Paragraph>;
     const { header = [], rows = [] } = token as Partial<Tokens.Table>;
     const cells = [...header, ...rows.flat()];
-    const own = ["text", "escape", "space", "def"].includes(token.type) ? 0 : 1 + rows.length;
+    const own = ["text", "escape", "space"].includes(token.type) ? 0 : 1 + rows.length;
     return (
       sum + own + cells.length + countElements([...items, ...inside, ...cells.flatMap((cell) => cell.tokens)])
     );
@@ -134,7 +135,7 @@ describe("the pieces of a Markdown text", () => {
     const hostOf = (text: string) => {
       const [paragraph] = parsePiece(text, {}) as readonly [Tokens.Paragraph];
       const { href, tokens } = paragraph.tokens[0] as Tokens.Link;
-      return hiddenHost(href, tokens);
+      return hiddenHost(href, shownText(tokens));
     };
     for (const text of [
       "[https://bank.example](https://evil.example/a)",

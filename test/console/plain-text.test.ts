@@ -61,6 +61,21 @@ describe("a preview", () => {
     expect(previewLine("not instructions. ``` I need")).toBe("not instructions. I need");
   });
 
+  test.each([
+    ["~~~ wipe the whole disk", "wipe the whole disk"],
+    ["```js let a = 1; let b = 2;", "js let a = 1; let b = 2;"],
+    ["[note]: wipe-the-disk", "[note]: wipe-the-disk"],
+    ["[](https://a.example)", "[](https://a.example)"],
+    ["---", "---"],
+    ["~~~", "~~~"],
+    ["- [x]", "[x]"],
+    ["|a|\n|-|\n|1|2|", "a 1 |2"],
+    [" \n", ""],
+  ])("of %j is not empty unless the text is", (text, preview) => {
+    expect(previewLine(text)).toBe(preview);
+    expect(previewLine(`${" \n".repeat(2000)}${text}`)).toBe(preview);
+  });
+
   test("keeps the underscores of names", () => {
     for (const name of ["session_search", "__dirname", "__init__", "_search"])
       expect(withoutMarkup(`The tool \`${name}\` failed, ${name}2 too`)).toBe(

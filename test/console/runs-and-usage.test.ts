@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
@@ -20,16 +21,21 @@ lanes: { main: 2 }
 const secret = "a secret of the desk";
 /** What the program behind the webhook answers. 410 ends the delivery, and after 503 it is tried again. */
 let deskStatus = 410;
+/** Ends when the program behind the webhook may answer. */
+let deskPause: Promise<void> | null = null;
 let desk: LoopbackServer;
 const twin = "agent:main:twin";
 const users = [{}, { userId: "ann" }, { userId: "bob" }] as const;
 
 beforeAll(async () => {
   await spend();
-  desk = await LoopbackServer.listen(({ url }, response) => {
+  desk = await LoopbackServer.listen(async ({ url }, response) => {
     // The provider of the agent `busy`, which asks its clients to come back later.
     if (url?.startsWith("/v1")) response.writeHead(429, { "retry-after": "300" }).end();
-    else response.writeHead(deskStatus).end();
+    else {
+      await deskPause;
+      response.writeHead(deskStatus).end();
+    }
   });
   const channels = `channels: { desk: { type: webhook, secret: "${secret}", url: "${desk.url}" } }\n`;
   const models = `models: { providers: { busy: { baseUrl: "${desk.url}/v1", apiKey: none } } }\n`;
@@ -86,6 +92,14 @@ describe.skipIf(browser === null)("a token for all users in the console", () => 
     await gateway.call("agent.wait", { runId, userId: "bob", timeoutMs: 150_000 });
     await gateway.call("sessions.rename", { key: twin, label: "twin of ann", userId: "ann" });
     await expect.poll(() => names(page)).toEqual(["twin of ann · ann"]);
+    // Each part has its own direction, so that a name from right to left stays in front of its user.
+    await gateway.call("sessions.rename", { key: twin, label: "התאומה", userId: "ann" });
+    await expect.poll(() => names(page)).toEqual(["התאומה · ann"]);
+    const parts = sessions(page).locator("[data-roving] bdi bdi");
+    expect(await parts.evaluateAll((all) => all.map((each) => getComputedStyle(each).direction))).toEqual([
+      "rtl",
+      "ltr",
+    ]);
     await page.getByLabel("User", { exact: true }).selectOption("default user");
     await expect.poll(() => names(page)).toEqual(["main:twin"]);
     await page.reload();
@@ -108,23 +122,31 @@ describe.skipIf(browser === null)("a token for all users in the console", () => 
 
 describe.skipIf(browser === null)("runs in the console", () => {
   test("are retried after a failure, and aborted in bulk", async () => {
-    const { runId: failed } = await send("fail with status 400", {}, "main");
-    await gateway.call("agent.wait", { runId: failed, timeoutMs: 150_000 });
+    const failed: string[] = [];
+    for (const key of ["main", "agent:main:also-failing"]) {
+      const { runId } = await send("fail with status 400", {}, key);
+      await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+      failed.push(runId);
+    }
     const page = await open("/runs?show=failed");
-    await runs(page).first().waitFor();
+    await runs(page).nth(1).waitFor();
     // If no row has the focus, the key applies to the first one.
     await page.keyboard.press("x");
     await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
+    await runs(page).nth(1).press("x");
+    await page.getByRole("button", { name: /^Retry 2/ }).waitFor();
     await page.keyboard.press("r");
-    await expect
-      .poll(async () => (await gateway.call("runs.get", { runId: failed })).run.retriedAs)
-      .not.toBe(undefined);
+    for (const runId of failed)
+      await expect
+        .poll(async () => (await gateway.call("runs.get", { runId })).run.retriedAs)
+        .not.toBe(undefined);
 
     for (const user of users) await send("search for rooms", user);
     await page.goto(`${gateway.url}/#/runs?show=open`);
     await page.getByRole("heading").filter({ hasText: "Waiting3" }).waitFor();
     await page.getByLabel("Select all: Waiting").check();
-    await page.getByRole("button", { name: /^Abort 3/ }).click();
+    await page.getByRole("button", { name: /^Abort 3/ }).waitFor();
+    await page.keyboard.press("a");
     await expect
       .poll(async () => {
         const { runs: open } = await gateway.call("runs.list", { states: ["aborted"], allUsers: true });
@@ -183,12 +205,21 @@ describe.skipIf(browser === null)("runs in the console", () => {
     await retry.getByRole("link", { name: "Show details" }).click();
     await panel.getByRole("button", { name: "Abort" }).waitFor();
     await line("no room").getByRole("link", { name: "Show the lane" }).click();
-    await page
-      .getByRole("list", { name: "Lanes" })
-      .getByRole("link", { name: /Messages/ })
-      .and(page.locator("[aria-current=true]"))
-      .waitFor();
-    for (const runId of [last, other, next, first]) await gateway.call("runs.abort", { runId });
+    const lane = page.getByRole("list", { name: "Lanes" }).getByRole("link", { name: /Messages/ });
+    await lane.and(page.locator("[aria-current=true]")).waitFor();
+    // Two runs have a slot. One waits for a slot, and one for the run ahead of it.
+    const { lanes } = await gateway.call("lanes.list", {});
+    expect(lanes[0]).toMatchObject({ lane: "main", limit: 2, running: 2 });
+    const figures = ["Messages", "2/2", `${lanes[0]?.queued} waiting`];
+    await expect.poll(async () => (await lane.innerText()).split(/\n+/)).toEqual(figures);
+    await expect.poll(() => lane.locator("rect[class*=taken]").count()).toBe(2);
+    for (const runId of [last, other, next]) await gateway.call("runs.abort", { runId });
+    await retry.getByRole("link", { name: "Show details" }).click();
+    await panel.getByRole("button", { name: "Abort" }).click();
+    await panel.getByText("aborted", { exact: true }).first().waitFor();
+    expect(await gateway.call("agent.wait", { runId: first, timeoutMs: 150_000 })).toMatchObject({
+      state: "aborted",
+    });
     await line("no room").getByText("aborted", { exact: true }).waitFor();
     expect(
       await line("no room")
@@ -369,17 +400,21 @@ describe.skipIf(browser === null)("the budget of a request", () => {
     const panel = page.getByRole("complementary").filter({ hasText: "Budget of the whole request" });
     const figures = panel.locator("dl", { hasText: "Hops" }).locator("dd");
     const { rootId } = (await gateway.call("runs.get", { runId })).run;
-    const { runs: used, hops } = await gateway.call("runs.budget", { rootId });
-    expect(used.used).toBeGreaterThan(1);
-    await expect
-      .poll(async () => (await figures.allInnerTexts()).slice(0, 2))
-      .toEqual([used, hops].map((each) => `${each.used} of ${each.allowed}`));
+    // The helper and its announcement can come after the end of the run.
+    const stored = async () => {
+      const { runs: used, hops } = await gateway.call("runs.budget", { rootId });
+      return [used, hops].map((each) => `${each.used} of ${each.allowed}`);
+    };
+    await expect.poll(async () => Number((await stored())[0]?.split(" ")[0])).toBeGreaterThan(1);
+    const isShown = async () =>
+      isDeepStrictEqual((await figures.allInnerTexts()).slice(0, 2), await stored());
+    await expect.poll(isShown).toBe(true);
     await expect.poll(() => figures.count()).toBe(4);
   });
 });
 
 describe.skipIf(browser === null)("the outbox in the console", () => {
-  test("lists a message that was not delivered with its error, retries one, and discards another", async () => {
+  test("lists messages that were not delivered with their errors, retries some, and discards others", async () => {
     const outbox = (page: Page, text: string) =>
       page.getByRole("main").getByRole("listitem").filter({ hasText: text });
     const stateOf = async (text: string) => {
@@ -392,22 +427,30 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
     const first = outbox(page, "the first answer");
     await first.getByText("failed permanently", { exact: true }).waitFor();
     await expect.poll(() => first.innerText()).toMatch(/410.*1 attempt\./s);
+    await askDesk("repeat the third answer");
+    await outbox(page, "the third answer").getByText("failed permanently", { exact: true }).waitFor();
     deskStatus = 503;
+    const pause = Promise.withResolvers<void>();
+    deskPause = pause.promise;
     await askDesk("repeat the second answer");
     const second = outbox(page, "the second answer");
     await second.getByText("queued", { exact: true }).waitFor();
-    await expect.poll(() => second.innerText()).toContain("503");
+    await second.getByText("Waiting for its first delivery.").waitFor();
+    pause.resolve();
+    await expect.poll(() => second.innerText()).toMatch(/503.*attempts?\. The next one is in [\d.]+ \w+\./s);
+    await askDesk("repeat the fourth answer");
+    await outbox(page, "the fourth answer").getByText("queued", { exact: true }).waitFor();
     const other = await open("/runs?tab=outbox");
     await outbox(other, "the second answer").waitFor();
-    // By keyboard alone. The message that failed permanently is the first row.
+    // By keyboard alone. The messages that failed permanently are the first two rows.
     const box = "main li input[type=checkbox]";
     await tabTo(page, box);
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("x");
-    await page.getByRole("button", { name: "Discard 1" }).waitFor();
+    for (const key of ["ArrowDown", "ArrowDown", "x", "ArrowDown", "x"]) await page.keyboard.press(key);
+    await page.getByRole("button", { name: "Discard 2" }).waitFor();
     await tabTo(page, "[data-act=discard]");
     await page.keyboard.press("Enter");
-    await expect.poll(() => stateOf("the second answer")).toBe("dropped");
+    for (const text of ["the second answer", "the fourth answer"])
+      await expect.poll(() => stateOf(text)).toBe("dropped");
     // The other browser, which did not discard it, shows the same.
     await outbox(other, "the second answer").waitFor({ state: "detached" });
     await outbox(other, "the first answer").waitFor();
@@ -418,10 +461,11 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
     await page.reload();
     await first.waitFor();
     await tabTo(page, box);
-    await page.keyboard.press("x");
-    await page.getByRole("button", { name: /^Retry 1/ }).waitFor();
+    for (const key of ["x", "ArrowDown", "x"]) await page.keyboard.press(key);
+    await page.getByRole("button", { name: /^Retry 2/ }).waitFor();
     await page.keyboard.press("r");
-    await expect.poll(() => stateOf("the first answer")).toBe("delivered");
+    for (const text of ["the first answer", "the third answer"])
+      await expect.poll(() => stateOf(text)).toBe("delivered");
     await page.goto(`${gateway.url}/#/runs?tab=outbox&show=delivered`);
     await first.getByText("delivered", { exact: true }).waitFor();
     await page.goto(`${gateway.url}/#/runs?tab=outbox&show=all`);
@@ -454,6 +498,9 @@ describe.skipIf(browser === null)("usage in the console", () => {
   };
 
   test("has bars and rows that sum to the total, tokens without a price apart, and opens the sessions", async () => {
+    // The runs of other tests can still be at work.
+    const working = () => gateway.call("runs.list", { states: ["queued", "running"], allUsers: true });
+    await expect.poll(async () => (await working()).runs).toEqual([]);
     const page = await open("/usage?by=user&days=bogus");
     const { total } = await gateway.call("sessions.usage", { allUsers: true });
     await expect.poll(() => tokens(page)).toBe(total.totalTokens);
@@ -483,6 +530,15 @@ describe.skipIf(browser === null)("usage in the console", () => {
     await expect.poll(() => tokens(page)).toBe(1500);
     await bars.last().click();
     await expect.poll(() => tokens(page)).toBe(total.totalTokens);
+  });
+});
+
+describe.skipIf(browser === null)("the usage of a user without answers", () => {
+  test("has two different numbers on its scale", async () => {
+    const { token } = await gateway.call("tokens.create", { label: "new", scopes: ["read"], userId: "new" });
+    const page = await open("/usage", token);
+    await page.getByText("No usage in this period.").waitFor();
+    expect(await page.locator("figure > div > span").allInnerTexts()).toEqual(["10", "5"]);
   });
 });
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { openSkein } from "../../src/app.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import type { HeldModel } from "../support/held-model.ts";
-import { sessionRoute } from "./console-browser.ts";
+import { firstRow, sessionRoute, settled, transcript } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
 const { browser, home, startGateway, startModel } = await useConsole();
@@ -23,6 +23,12 @@ beforeAll(async () => {
       { role: "user", content: "begin" },
       ...texts.map((text) => ({ role: "assistant" as const, content: [{ type: "text" as const, text }] })),
     ]);
+  await skein.session({ agentId: "main", sessionId: "journal" }).append(
+    Array.from({ length: 230 }, (_, index) => ({
+      role: "user" as const,
+      content: `Page ${index}\n\nwith a second paragraph`,
+    })),
+  );
   await skein.close();
   model = await startModel();
   gateway = await startGateway({ config: model.config });
@@ -74,7 +80,7 @@ describe.skipIf(browser === null)("an address that cannot be read", () => {
 
     const other = await open(key, { entry: "nowhere" });
     await other.getByRole("link", { name: "All sessions" }).waitFor();
-    expect(await other.getByRole("alert").count()).toBe(1);
+    await expect.poll(() => other.getByRole("alert").count()).toBe(1);
     expect(await other.getByRole("button", { name: "Retry" }).count()).toBe(0);
     await other.getByRole("link", { name: "Open the session" }).click();
     await found(other, "Begun.").waitFor();
@@ -144,7 +150,82 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
     // The needle was the only match. It was on a page loaded before the last one.
     await found(page, "No match").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
-    expect(await page.getByText("a needle in the hay").count()).toBe(0);
+    await expect.poll(() => page.getByText("a needle in the hay").count()).toBe(0);
+  });
+
+  test("is at the same place when the reader goes back to it, and at its end when a link opens it", async () => {
+    const page = await open("agent:main:session:journal");
+    await found(page, "Page 229").waitFor();
+    const usage = async () => {
+      await page.getByRole("link", { name: "Usage" }).click();
+      await page.getByText("Unpriced").first().waitFor();
+    };
+    const leaveAndReturn = async () => {
+      await settled(page);
+      const [id, top] = await firstRow(page);
+      await usage();
+      await page.goBack();
+      await transcript(page).waitFor();
+      const place = async () => {
+        const [shown, now] = await firstRow(page);
+        return shown === id ? Math.abs(Number(now) - Number(top)) : shown;
+      };
+      await expect.poll(place).toBeLessThanOrEqual(1);
+      expect(await page.locator("[data-target]").count()).toBe(0);
+    };
+    await settled(page);
+    await transcript(page).evaluate((list) => list.scrollBy(0, -330));
+    await leaveAndReturn();
+    // The pages above arrive one after the other.
+    await expect
+      .poll(async () => {
+        await transcript(page).evaluate((list) => list.scrollTo(0, 0));
+        return page.getByText("Page 0", { exact: true }).count();
+      })
+      .toBe(1);
+    await settled(page);
+    await transcript(page).evaluate((list) => list.scrollTo(0, 330));
+    await leaveAndReturn();
+
+    await usage();
+    await page
+      .getByRole("complementary")
+      .getByRole("link", { name: /journal/ })
+      .click();
+    await found(page, "Page 229").waitFor();
+    // The end is not a place to return to, because it moves on.
+    await settled(page);
+    await usage();
+    await gateway.call("chat.inject", {
+      sessionKey: "agent:main:session:journal",
+      message: "The last page",
+      idempotencyKey: "last page",
+    });
+    await page.goBack();
+    await found(page, "The last page").waitFor();
+  });
+
+  test("keeps its end or its first row in view when the height of the window changes, as by a phone's keyboard", async () => {
+    const page = await open("agent:main:session:journal");
+    await found(page, "Page 229").waitFor();
+    const isAtEnd = () =>
+      transcript(page).evaluate((list) => list.scrollHeight - list.clientHeight - list.scrollTop < 1);
+    const resize = async (height: number) => {
+      await page.setViewportSize({ width: 1280, height });
+      await settled(page);
+    };
+    await settled(page);
+    for (const height of [400, 800]) {
+      await resize(height);
+      await expect.poll(isAtEnd).toBe(true);
+    }
+    await transcript(page).evaluate((list) => list.scrollBy(0, -330));
+    await settled(page);
+    const before = await firstRow(page);
+    for (const height of [400, 800]) {
+      await resize(height);
+      await expect.poll(() => firstRow(page)).toEqual(before);
+    }
   });
 
   test("a reset, deleted, restored or missing session says so, and only an existing one has a composer", async () => {
@@ -188,5 +269,61 @@ describe.skipIf(browser === null)("a session that changes while it is read", () 
     await composer(first).press("Enter");
     (await model.request(index)).finish("The main session.");
     await found(first, "The main session.").waitFor();
+  });
+
+  test("offline opens the palette, which was loaded before, and otherwise says why it cannot, without moving the page", async () => {
+    const page = await open("agent:main:session:long");
+    const message = composer(page);
+    const palette = page.getByRole("dialog", { name: "Go to" });
+    const isPalette = /\/assets\/palette-[^/]+\.js$/;
+    await message.waitFor();
+    const hasLoadedPalette = () =>
+      page.evaluate(() => {
+        const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
+        const links = [
+          ...document.querySelectorAll<HTMLLinkElement>("link[rel=modulepreload], link[rel=stylesheet]"),
+        ];
+        const wanted = links.map(({ href }) => href);
+        return (
+          wanted.some((href) => href.includes("/palette-")) && wanted.every((href) => loaded.includes(href))
+        );
+      });
+    await expect.poll(hasLoadedPalette).toBe(true);
+    const port = Number(new URL(gateway.url).port);
+    await gateway.stop("SIGKILL");
+    try {
+      await page.getByText("Gateway offline. Reconnecting…").first().waitFor();
+      await page.keyboard.press("Control+k");
+      await palette.getByRole("combobox").waitFor();
+      await page.keyboard.press("Escape");
+    } finally {
+      gateway = await startGateway({ port });
+    }
+
+    await page.route(isPalette, (route) => route.abort());
+    for (const width of [1280, 360]) {
+      await page.setViewportSize({ width, height: 740 });
+      await page.reload();
+      const button = page.getByRole("button", { name: "Go to…" });
+      await message.waitFor();
+      const place = await button.boundingBox();
+      await message.focus();
+      await page.keyboard.press("Control+k");
+      const failure = page.getByRole("alert").filter({ hasText: "could not be loaded from the gateway" });
+      await failure.waitFor();
+      expect(await button.boundingBox()).toEqual(place);
+      const { x = -1, width: wide = 0 } = (await failure.boundingBox()) ?? {};
+      expect(x >= 0 && x + wide <= width).toBe(true);
+      await page.keyboard.type("usage");
+      expect(await message.inputValue()).toBe("");
+      await page.keyboard.press("Escape");
+      await failure.waitFor({ state: "detached" });
+      await button.click();
+      await failure.waitFor();
+    }
+    expect(browser.problems.splice(0).join()).toContain("could not be loaded");
+    await page.unroute(isPalette);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await palette.getByRole("combobox").waitFor();
   });
 });

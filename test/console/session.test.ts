@@ -4,8 +4,9 @@ import type { Page } from "playwright-core";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { GatewayProcess } from "../support/gateway-process.ts";
 import type { HeldModel } from "../support/held-model.ts";
+import { assistantMessage, sessionText, userLine } from "../support/session-text.ts";
 import type { PageOptions } from "./console-browser.ts";
-import { sessionRoute, shownEntries } from "./console-browser.ts";
+import { firstRow, sessionRoute, settled, shownEntries, transcript } from "./console-browser.ts";
 import { useConsole } from "./use-console.ts";
 
 const { browser, startGateway, startModel } = await useConsole();
@@ -63,33 +64,10 @@ async function fill(count: number, text: (index: number) => string): Promise<voi
 }
 
 const offline = "Gateway offline. Reconnecting…";
-const transcript = (page: Page) => page.getByRole("region", { name: "Transcript", exact: true });
 const storedIds = async () => {
   const { entries } = await gateway.call("sessions.entries", { key, limit: 1000 });
   return entries.filter(({ type }) => type === "message").map(({ id }) => id);
 };
-
-/** Waits until the transcript has not changed its place or its size for ten frames. */
-const settled = (page: Page) =>
-  transcript(page).evaluate(async (list) => {
-    let before = "";
-    for (let calm = 0; calm < 10; calm += 1) {
-      await new Promise(requestAnimationFrame);
-      const now = [list.scrollTop, list.scrollHeight, list.clientHeight].join();
-      if (now !== before) calm = 0;
-      before = now;
-    }
-  });
-
-/** The first visible row and its distance from the top of the transcript. */
-const firstRow = (page: Page) =>
-  transcript(page).evaluate((list) => {
-    const { top } = list.getBoundingClientRect();
-    const row = [...list.querySelectorAll("[data-entry-id]")].find(
-      (each) => each.getBoundingClientRect().bottom > top,
-    );
-    return [row?.getAttribute("data-entry-id"), (row?.getBoundingClientRect().top ?? 0) - top];
-  });
 
 /** Kills the gateway, and starts it on the same port even if the test fails meanwhile. */
 async function whileKilled(act: () => Promise<unknown>): Promise<void> {
@@ -260,6 +238,23 @@ describe.skipIf(browser === null)("a session in the console", () => {
     request.finish(".");
   });
 
+  test("drops the text of a request that broke off when the model is asked again", async () => {
+    const { runId, request } = await ask("tell me");
+    request.stream("Half of an answer");
+    const page = await open();
+    const live = page.locator("[data-live]");
+    await live.getByText("Half of an answer").waitFor();
+    request.breakOff();
+    const again = await nextRequest();
+    again.stream("From the beginning");
+    await live.getByText("From the beginning").waitFor();
+    expect(await transcript(page).innerText()).not.toContain("Half of an answer");
+    again.finish(" to the end.");
+    await ended(runId);
+    await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
+    expect(await transcript(page).innerText()).not.toContain("Half of an answer");
+  });
+
   test("shows each answer of a turn with tools once, also a second one that is shorter", async () => {
     const { runId, request } = await ask("look around");
     request.stream("First, I look at the sessions. ");
@@ -305,12 +300,18 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await ended(second.runId);
     await expect.poll(() => shownEntries(page)).toEqual(await storedIds());
 
-    // Timers stop in the background, so the client does not retry on its own.
+    // Timers stop in the background, so the client does not retry on its own. It does when the tab is shown, when the
+    // page comes back from the browser's history, and when the computer is online again.
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
-    await whileKilled(() => page.getByText(offline).first().waitFor());
-    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-    await page.getByText(offline).first().waitFor({ state: "detached" });
+    for (const name of ["visibilitychange", "pageshow", "online"]) {
+      await whileKilled(() => page.getByText(offline).first().waitFor());
+      await page.evaluate(
+        (event) => (event === "visibilitychange" ? document : window).dispatchEvent(new Event(event)),
+        name,
+      );
+      await page.getByText(offline).first().waitFor({ state: "detached" });
+    }
     await page.clock.resume();
     const third = await ask("third");
     third.request.finish("The third answer.");
@@ -411,7 +412,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
       await unsent.waitFor();
       await page.getByRole("button", { name: "Do not send" }).click();
       await unsent.waitFor({ state: "detached" });
-      expect(await message.inputValue()).toBe("not after all");
+      await expect.poll(() => message.inputValue()).toBe("not after all");
       await message.fill("sent once");
       await message.press("Enter");
       await unsent.waitFor();
@@ -426,7 +427,7 @@ describe.skipIf(browser === null)("a session in the console", () => {
     (await nextRequest()).finish("Received.");
     await page.goBack();
     await transcript(page).getByText("Received.").waitFor();
-    expect(await message.inputValue()).toBe("");
+    await expect.poll(() => message.inputValue()).toBe("");
     const { runs } = await gateway.call("runs.list", { sessionKey: key });
     expect(runs.map(({ preview }) => preview)).toEqual(["sent once"]);
   });
@@ -475,13 +476,13 @@ describe.skipIf(browser === null)("a session in the console", () => {
     await expect.poll(() => page.locator("[data-live]").count()).toBe(0);
     const stopped = page.locator("[data-entry-id]").filter({ hasText: "On it" });
     await stopped.getByText("stopped", { exact: true }).waitFor();
-    const { runs } = await gateway.call("runs.list", { sessionKey: key });
-    expect(runs.map(({ state, preview }) => `${preview.slice(0, 9)}: ${state}`).sort()).toEqual([
-      "cancel me: aborted",
-      "edited: aborted",
-      "long xxxx: aborted",
-      "work: ok",
-    ]);
+    const states = async () => {
+      const { runs } = await gateway.call("runs.list", { sessionKey: key });
+      return runs.map(({ state, preview }) => `${preview.slice(0, 9)}: ${state}`).sort();
+    };
+    await expect
+      .poll(states)
+      .toEqual(["cancel me: aborted", "edited: aborted", "long xxxx: aborted", "work: ok"]);
     expect(JSON.stringify(next.messages)).not.toContain("cancel me");
   });
 
@@ -505,24 +506,27 @@ describe.skipIf(browser === null)("a session in the console", () => {
     expect(model.count).toBe(asked);
   });
 
-  test("goes to an entry that is not mounted when its mark on the thread rail is clicked", async () => {
-    await fill(60, (index) => `Note ${index}\n\nwith a second paragraph`);
-    const [first = ""] = await storedIds();
-    const page = await open();
-    await page.getByText("Note 59").first().waitFor();
-    const begin = page.locator(`[data-entry-id="${first}"]`);
-    expect(await begin.count()).toBe(0);
-    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
-    await rail.getByRole("button", { name: "You: begin", exact: true }).click();
-    await begin.waitFor();
-    await expect
-      .poll(() =>
-        begin.evaluate((row) => {
-          const { top, bottom } = row.getBoundingClientRect();
-          return top >= 0 && bottom <= innerHeight;
-        }),
-      )
-      .toBe(true);
+  test("shows a line of a megabyte in a message and in an answer, whole on request", async () => {
+    const line = `${"word ".repeat(110_000)}needle ${"word ".repeat(110_000)}end`;
+    const content = sessionText(userLine("message", null, line), {
+      ...userLine("answer", "message"),
+      message: assistantMessage(line),
+    });
+    await gateway.call("sessions.import", { key, files: [{ name: "line.jsonl", content }] });
+    for (const entry of ["message", "answer"]) {
+      const page = await open({ entry });
+      const row = page.locator(`[data-entry-id="${entry}"]`);
+      const more = row.getByRole("button", { name: /^Show the whole text|Show more$/ }).first();
+      await more.waitFor();
+      expect((await row.textContent())?.length).toBeLessThan(300_000);
+      await expect
+        .poll(async () => {
+          if (await more.isVisible()) await more.evaluate((button) => (button as HTMLButtonElement).click());
+          return (await row.textContent())?.length;
+        })
+        .toBeGreaterThan(line.length);
+      expect(await row.textContent()).toContain("word needle word");
+    }
   });
 
   test("shows the day and the time of an entry of the last days", async () => {
@@ -564,7 +568,9 @@ describe.skipIf(browser === null)("a session in the console", () => {
     const next = await nextRequest();
     expect(next.lastUserText).toBe("the text of bob");
     await ann.getByText("Your text is in the composer.").waitFor();
-    expect(await ann.getByLabel("Message", { exact: true }).inputValue()).toBe("a draft\n\ntoo late");
+    await expect
+      .poll(() => ann.getByLabel("Message", { exact: true }).inputValue())
+      .toBe("a draft\n\ntoo late");
     next.finish("Done.");
     await transcript(ann).getByText("Done.", { exact: true }).waitFor();
   });

@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { encodeQr } from "../../console/src/ui/qr-code.ts";
 import type { GatewayProcess } from "../support/gateway-process.ts";
@@ -23,15 +24,29 @@ async function newLink(token = gateway.token): Promise<string> {
   const { url } = await gateway.call("links.create", {}, token);
   return new URL(url, `${gateway.url}/`).href;
 }
+/** Holds the page's calls of a method until the result is called. */
+async function holdCalls(page: Page, held: string): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.routeWebSocket(/./, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((text) => {
+      const isHeld = JSON.parse(String(text)).method === held;
+      void (isHeld ? promise : Promise.resolve()).then(() => server.send(text));
+    });
+  });
+  return resolve;
+}
 const readyText = "No messages yet.";
+const storedData = (page: Page) =>
+  page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
 
 describe.skipIf(browser === null)("signing in to the console", () => {
   test("by the printed link works, and takes the code out of the address at once", async () => {
     const page = await browser.open(gateway, "/", { token: null, link: link() });
     await page.getByText(readyText).first().waitFor();
     expect(page.url()).not.toContain("code=");
-    const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
-    expect(stored).not.toContain("skein_code");
+    expect(await storedData(page)).not.toContain("skein_code");
+    const listTokens = await holdCalls(page, "tokens.list");
     await page.reload();
     await page.getByText(readyText).first().waitFor();
     // Opens the same link again in a browser that already has a token.
@@ -39,7 +54,12 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     await page.getByText(readyText).first().waitFor();
     // A token created in this browser signs in another browser.
     await page.evaluate(() => location.assign("#/access?tab=tokens"));
-    await page.getByRole("button", { name: "Create a token…" }).click();
+    // Until the list arrives, it is unknown how long a new token can be valid.
+    const create = page.getByRole("button", { name: "Create a token…" });
+    await create.waitFor();
+    expect(await create.isDisabled()).toBe(true);
+    listTokens();
+    await create.click();
     await page.getByRole("button", { name: "Create", exact: true }).click();
     const secret = await page.getByRole("dialog").locator("code").innerText();
     const other = await browser.open(gateway, "/", { token: null });
@@ -165,20 +185,65 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     });
     const page = await browser.open(gateway, "/", { token });
     await page.getByText(readyText).first().waitFor();
+    await expect.poll(() => page.title()).toBe("Session main · Skein");
     await page.getByLabel("Message", { exact: true }).fill("a confidential draft");
     await gateway.call("tokens.revoke", { tokenId });
     await page.getByText("skein link").first().waitFor();
-    expect(await page.getByRole("heading").allInnerTexts()).toEqual([
-      "You are signed out: your token was revoked or has expired.",
-    ]);
-    expect(await page.getByRole("alert").count()).toBe(0);
-    const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
-    expect(stored).not.toContain(token);
-    expect(stored).not.toContain("confidential");
+    await expect
+      .poll(() => page.getByRole("heading").allInnerTexts())
+      .toEqual(["You are signed out: your token was revoked or has expired."]);
+    await expect.poll(() => page.getByRole("alert").count()).toBe(0);
+    await expect.poll(() => page.title()).toBe("Skein");
+    for (const secret of [token, "confidential"])
+      await expect.poll(() => storedData(page)).not.toContain(secret);
     // The page that says so also signs in again.
     await page.getByLabel("Or use a token:").fill(gateway.token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(readyText).first().waitFor();
+  });
+
+  test("ends with a notice when the token expires while the page is open", async () => {
+    const page = await browser.open(gateway, "/", { token: null });
+    const field = page.getByLabel("Or use a token:");
+    const ended = page.getByText("You are signed out: your token was revoked or has expired.");
+    const refused = page.getByRole("heading", { name: "This token is not valid." });
+    const ready = page.getByText(readyText).first();
+    let secret = "";
+    /** Signs in with a token of this duration. Returns whether the page opened before the token expired. */
+    const openPage = async (seconds: number) => {
+      await field.waitFor();
+      const expiresAt = Date.now() + seconds * 1000;
+      ({ token: secret } = await gateway.call("tokens.create", { scopes: ["read"], expiresAt }));
+      await field.fill(secret);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await ready.or(ended).or(refused).waitFor();
+      return ready.isVisible();
+    };
+    // On a busy machine, the page takes longer.
+    let seconds = 3;
+    while (!(await openPage(seconds))) seconds *= 2;
+    await ended.waitFor();
+    await expect.poll(() => storedData(page)).not.toContain(secret);
+  });
+
+  test("by a link puts neither its code nor its token into the URL of a request or socket", async () => {
+    const page = await browser.open(gateway, "/", { token: null });
+    await page.getByText("skein link").first().waitFor();
+    const urls: string[] = [];
+    // Browsers do not send fragments.
+    page.on("request", (request) => urls.push(request.url().replace(/#.*/, "")));
+    page.on("websocket", (socket) => urls.push(socket.url()));
+    const linked = await newLink();
+    await page.goto(linked);
+    await page.getByText(readyText).first().waitFor();
+    await page.reload();
+    await page.getByText(readyText).first().waitFor();
+    const token = await page.evaluate(() => sessionStorage.getItem(`skein.token:${location.pathname}`));
+    const code = /code=([^&]+)/.exec(linked)?.[1] ?? "";
+    expect([token?.length, code.length].map((length = 0) => length > 10)).toEqual([true, true]);
+    expect(urls.some((url) => url.startsWith("ws"))).toBe(true);
+    for (const secret of [token ?? "", code])
+      expect(urls.filter((url) => decodeURIComponent(url).includes(secret))).toEqual([]);
   });
 
   test("as two users in two tabs of one browser keeps them apart", async () => {

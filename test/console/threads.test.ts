@@ -116,17 +116,68 @@ const family = (name: string, count: number) => [
 ];
 
 describe("the colors of sessions", () => {
-  test("a session has the same hue in every list, in every order, and where no list names it", async () => {
+  test("a complete list assigns the same threads in every order", async () => {
     const members = ["one", "two", "three"].flatMap((name) => family(name, 9));
-    const loads = [[], members, members.toReversed(), members.filter((_, index) => index % 3 === 0)];
-    const hues: (readonly number[])[] = [];
-    for (const listed of loads) {
+    const threads: (readonly number[])[] = [];
+    for (const listed of [members, members.toReversed()]) {
       const theme = await loadTheme();
       theme.assignThreads(listed);
-      hues.push(members.map(({ sessionId }) => theme.threadOf(sessionId) % 12));
+      threads.push(members.map(({ sessionId }) => theme.threadOf(sessionId)));
     }
-    for (const each of hues) expect(each).toEqual(hues[0]);
-    expect(new Set(hues[0]).size).toBeGreaterThan(8);
+    expect(threads[1]).toEqual(threads[0]);
+    expect(new Set(threads[0]).size).toBeGreaterThan(20);
+  });
+
+  test("sessions that arrive one by one have the same threads after a reload", async () => {
+    // Sorted as IDs are: a parent is older than its children.
+    const members = Array.from({ length: 20 }, (_, index) => ({
+      sessionId: `session ${String(index).padStart(2, "0")}`,
+      key: index < 2 ? `agent:${index}:main` : `agent:0:subagent:${index}`,
+      ...(index < 2 ? {} : { spawnedBy: "agent:0:main" }),
+    }));
+    const live = await loadTheme();
+    for (const member of members) live.assignThreads([member]);
+    const reloaded = await loadTheme();
+    reloaded.assignThreads(members.toReversed());
+    for (const { sessionId } of members)
+      expect([sessionId, reloaded.threadOf(sessionId)]).toEqual([sessionId, live.threadOf(sessionId)]);
+  });
+
+  test("all sessions of a family differ as long as there are free threads, and from the families before it", async () => {
+    for (const name of Array.from({ length: 100 }, (_, index) => `sample ${index}`)) {
+      const theme = await loadTheme();
+      // A partner, a root with three children, another root, and three more children that arrive later.
+      const root = { sessionId: name, key: `agent:${name}:main` };
+      const first = [{ sessionId: `${name} partner`, key: "agent:support:main" }, root];
+      const other = { sessionId: `${name} other`, key: "agent:main:other" };
+      const children = Array.from({ length: 22 }, (_, index) => child(name, index));
+      const batches = [[...first, ...children.slice(0, 3), other], children.slice(3, 6)];
+      for (const batch of batches) theme.assignThreads(batch);
+      const threads = () => new Set(batches.flat().map(({ sessionId }) => theme.threadOf(sessionId)));
+      expect(threads().size, name).toBe(9);
+      // There are 24 threads. The session after the last free one has its own hue.
+      batches.push(children.slice(6, 21));
+      for (const each of batches.at(-1) ?? []) theme.assignThreads([each]);
+      expect(threads().size, name).toBe(24);
+      theme.assignThreads(children);
+      expect(theme.threadOf(`${name} child 21`)).toBeLessThan(12);
+    }
+  });
+
+  test("a session keeps the hue of its ID unless two relatives have it", async () => {
+    const bare = await loadTheme();
+    const names = Array.from({ length: 40 }, (_, index) => `family ${index}`);
+    const hues = new Map(
+      names.flatMap((name) => family(name, 4)).map(({ sessionId }) => [sessionId, bare.threadOf(sessionId)]),
+    );
+    for (const name of names) {
+      const theme = await loadTheme();
+      theme.assignThreads(family(name, 4));
+      const byHue = Map.groupBy(family(name, 4), ({ sessionId }) => hues.get(sessionId));
+      if ([...byHue.values()].some(({ length }) => length > 2)) continue;
+      for (const { sessionId } of family(name, 4))
+        expect(theme.threadOf(sessionId) % 12).toBe(hues.get(sessionId));
+    }
   });
 
   test("two sessions of a family with the same hue have different lightness, also for people who see fewer colors", () => {
@@ -140,7 +191,8 @@ describe("the colors of sessions", () => {
         (thread) => thread % 12,
       );
       for (const [one = -1, other = -1, ...more] of byHue.values()) {
-        if (other === -1 || more.length > 0) continue;
+        expect(more).toEqual([]);
+        if (other === -1) continue;
         pairs += 1;
         for (const [theme, colors] of themes)
           for (const [vision, rows] of Object.entries(visions)) {
@@ -151,6 +203,21 @@ describe("the colors of sessions", () => {
       }
     }
     expect(pairs).toBeGreaterThan(10);
+  });
+
+  test("every color keeps its hue and is clearly visible on the page in both themes", () => {
+    const papers: Record<string, Color> = { light: [0.984, 0.007, 88], dark: [0.185, 0.02, 258] };
+    const luminance = (color: Color) => {
+      const [red, green, blue] = toRgb(color);
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+    };
+    for (const [theme, colors] of Object.entries(readThreads()))
+      for (const [thread, color] of colors.entries()) {
+        const [, a, b] = toLab(toRgb(color));
+        expect(Math.hypot(a, b), `${theme} ${thread}`).toBeGreaterThan(0.08);
+        const [one, other] = [color, papers[theme] ?? color].map(luminance).sort((x, y) => y - x);
+        expect((one ?? 0) / (other ?? 1), `${theme} ${thread}`).toBeGreaterThan(3);
+      }
   });
 
   test("neighboring hues differ clearly in both themes, also for people who see fewer colors", () => {

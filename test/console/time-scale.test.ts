@@ -30,12 +30,34 @@ describe("the time scale of the lanes", () => {
     expect(scale.pieces[1]?.width).toBe(foldWidth);
   });
 
+  test("is narrower below zoom 1, without times that have no room", () => {
+    const periods = Array.from({ length: 12 }, (_, index) => ({ from: index * hour, to: index * hour + 10 }));
+    const stretches = splitTime(periods, new Set());
+    const { width } = new TimeScale(stretches, 360, 1);
+    expect(width).toBeGreaterThan(360);
+    const scale = new TimeScale(stretches, 360, 360 / width);
+    expect(scale.width).toBeCloseTo(360, 3);
+    expect(scale.ticks(0, 360)).toEqual([]);
+    const places = periods.flatMap(({ from, to }) => [scale.xOf(from), scale.xOf(to)]);
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+  });
+
   test("never goes back in time from left to right, and finds the time at a place", () => {
     const scale = new TimeScale(splitTime(busy, new Set()), 500, 3);
     const times = [0, 700, 2000, 2600, 4000, hour, 3 * hour, 3 * hour + 3999];
     const places = times.map((at) => scale.xOf(at));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     for (const at of times) expect(scale.timeAt(scale.xOf(at))).toBeCloseTo(at, 3);
+  });
+
+  test("has the label of a fold in its middle, also after a period of a single moment", () => {
+    const moments = [0, hour].map((at) => ({ from: at, to: at }));
+    const scale = new TimeScale(splitTime(moments, new Set()), 800, 1);
+    const fold = scale.pieces[1];
+    expect(fold?.isFold).toBe(true);
+    expect(scale.middleOf({ from: 0, to: hour })).toBe((fold?.x ?? 0) + foldWidth / 2);
+    const unfolded = new TimeScale(splitTime(moments, new Set([0])), 800, 1);
+    expect(unfolded.middleOf({ from: 0, to: hour })).toBeCloseTo(400, 3);
   });
 
   test("leaves room for a date above each period", () => {

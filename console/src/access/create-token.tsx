@@ -1,7 +1,7 @@
 import type { FormEvent } from "react";
 import { useState } from "react";
 import type { Params } from "skein/client";
-import { errorText, useGateway } from "../connect/gateway.tsx";
+import { errorText, useChange, useGateway, useOffline } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
 import { CopyButton } from "../ui/code-block.tsx";
@@ -31,31 +31,34 @@ export function CreateToken({
   readonly onClose: () => void;
   readonly onCreated: () => void;
 }) {
-  const [secret, setSecret] = useState<string | null>(null);
-  const close = () => {
-    setSecret(null);
-    onClose();
-  };
   return (
-    <Modal title={secret === null ? "Create a token" : "The new token"} isOpen={isOpen} onClose={close}>
-      {secret === null ? (
-        <TokenForm
-          latest={latest}
-          onCreated={(token) => {
-            setSecret(token);
-            onCreated();
-          }}
-        />
-      ) : (
-        <div className={styles.form}>
-          <p>Copy it now. It is not shown again.</p>
-          <p className={styles.secret}>
-            <code>{secret}</code>
-            <CopyButton text={secret} label="Copy the token" />
-          </p>
-        </div>
-      )}
+    <Modal title="Create a token" isOpen={isOpen} onClose={onClose}>
+      <NewToken latest={latest} onCreated={onCreated} />
     </Modal>
+  );
+}
+
+/** The form, then the secret. The dialog unmounts this when it closes, and the secret is gone. */
+function NewToken({ latest, onCreated }: { readonly latest: number | null; readonly onCreated: () => void }) {
+  const [secret, setSecret] = useState<string | null>(null);
+  if (secret === null)
+    return (
+      <TokenForm
+        latest={latest}
+        onCreated={(token) => {
+          setSecret(token);
+          onCreated();
+        }}
+      />
+    );
+  return (
+    <div className={styles.form}>
+      <p>Copy it now. It is not shown again.</p>
+      <p className={styles.secret}>
+        <code>{secret}</code>
+        <CopyButton text={secret} label="Copy the token" autoFocus />
+      </p>
+    </div>
   );
 }
 
@@ -76,6 +79,8 @@ function TokenForm({
   readonly onCreated: (token: string) => void;
 }) {
   const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const [label, setLabel] = useState("");
   const [scopes, setScopes] = useState<readonly Scope[]>(["read"]);
   const [audience, setAudience] = useState("unnamed");
@@ -96,7 +101,7 @@ function TokenForm({
     setIsBusy(true);
     setError(null);
     try {
-      const { token } = await client.call("tokens.create", {
+      const { token } = await change("tokens.create", {
         scopes: grantable.filter((scope) => scopes.includes(scope)),
         ...(label.trim() === "" ? {} : { label: label.trim() }),
         ...(audience === "named" ? { userId: userId.trim() } : {}),
@@ -116,7 +121,6 @@ function TokenForm({
       <label className={styles.field}>
         <span>Name</span>
         <input
-          autoFocus
           value={label}
           maxLength={512}
           placeholder="the program that will use it"
@@ -158,7 +162,13 @@ function TokenForm({
           {error}
         </p>
       )}
-      <button type="submit" className={buttons.button} data-look="main" disabled={!isComplete || isBusy}>
+      <button
+        type="submit"
+        className={buttons.button}
+        data-look="main"
+        disabled={!isComplete || isBusy}
+        {...offline}
+      >
         Create
       </button>
     </form>

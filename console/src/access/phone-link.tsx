@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { Result } from "skein/client";
-import { errorText, useGateway } from "../connect/gateway.tsx";
+import { errorText, useChange, useOffline } from "../connect/gateway.tsx";
 import { gatewayUrl } from "../connect/sign-in.ts";
 import buttons from "../ui/button.module.css";
 import { CopyButton } from "../ui/code-block.tsx";
@@ -15,7 +15,8 @@ type Link = Result<"links.create">;
 
 /** Signs in another browser, once. The link is created on request and discarded when the dialog closes. */
 export function PhoneLink() {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const [isOpen, setIsOpen] = useState(false);
   const [link, setLink] = useState<Link | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -24,7 +25,7 @@ export function PhoneLink() {
     setLink(null);
     setError(null);
     try {
-      const { url, expiresAt } = await client.call("links.create", {});
+      const { url, expiresAt } = await change("links.create", {});
       // Relative, because only this page knows the gateway's URL.
       setLink({ url: new URL(url, `${gatewayUrl}/`).href, expiresAt });
     } catch (failure) {
@@ -37,7 +38,7 @@ export function PhoneLink() {
   };
   return (
     <>
-      <button type="button" className={buttons.button} onClick={() => void open()}>
+      <button type="button" className={buttons.button} onClick={() => void open()} {...offline}>
         Open on a phone…
       </button>
       <Modal title="Open on a phone" isOpen={isOpen} onClose={close}>

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { accessStore } from "../connect/access.ts";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { errorText, useGateway, useMay, useOffline } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 
 interface RevokeButtonProps {
@@ -23,6 +23,7 @@ export function RevokeButton({
 }: RevokeButtonProps) {
   const [phase, setPhase] = useState<"idle" | "asking" | "busy">(isAsking ? "asking" : "idle");
   const [error, setError] = useState<string | null>(null);
+  const offline = useOffline();
   const confirm = async () => {
     setPhase("busy");
     try {
@@ -56,6 +57,7 @@ export function RevokeButton({
         data-look="danger"
         disabled={phase === "busy"}
         onClick={() => void confirm()}
+        {...offline}
       >
         {confirmName}
       </button>{" "}

@@ -69,7 +69,9 @@ function ActionTrace({
     <details className={styles.action} open={isOpen}>
       <summary>
         <b>{actionWords[action]}</b>
-        <span data-allowed={decision.allowed}>{decision.allowed ? "allowed" : "refused"}</span>
+        <span data-allowed={decision.allowed}>
+          {!decision.allowed && <i aria-hidden>×</i>} {decision.allowed ? "allowed" : "refused"}
+        </span>
         <span className={styles.decider}>by {steps.at(-1)?.rule ?? "no rule"}</span>
       </summary>
       <ol className={styles.steps}>

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { Result } from "skein/client";
 import { useSearchParams } from "wouter";
-import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useChange, useGateway, useMay } from "../connect/gateway.tsx";
 import buttons from "../ui/button.module.css";
 import { Choice } from "../ui/choice.tsx";
 import { ErrorNotice, Notice } from "../ui/notice.tsx";
@@ -34,7 +34,13 @@ export function TokensTab() {
           <header className={styles.head}>
             <h2>All tokens</h2>
             <Choice label="Show" value={shown} options={{ valid: "Valid", all: "All" }} onChange={setShown} />
-            <button type="button" className={buttons.button} onClick={() => setIsCreating(true)}>
+            {/* How long a new token can be valid depends on this browser's token, which is in the list. */}
+            <button
+              type="button"
+              className={buttons.button}
+              disabled={data === undefined && error === null}
+              onClick={() => setIsCreating(true)}
+            >
               Create a token…
             </button>
           </header>
@@ -89,10 +95,11 @@ function TokenTable({
 }) {
   const { client } = useGateway();
   const now = useNow(true, "minute");
+  const change = useChange();
   const mayRevoke = useMay("tokens.revoke");
   if (tokens.length === 0) return <p className={styles.empty}>There are no valid tokens.</p>;
   return (
-    <div className={styles.scroller}>
+    <div data-scroll-cue className={styles.scroller}>
       <table className={styles.table}>
         <thead>
           <tr>
@@ -132,7 +139,7 @@ function TokenTable({
                   {mayRevoke && isValid(token, now) && !isOwn && (
                     <RevokeButton
                       name="Revoke"
-                      revoke={() => client.call("tokens.revoke", { tokenId: token.tokenId })}
+                      revoke={() => change("tokens.revoke", { tokenId: token.tokenId })}
                       onRevoked={onChanged}
                     />
                   )}

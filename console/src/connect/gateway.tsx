@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-quer
 import type { ReactNode } from "react";
 import {
   createContext,
+  useCallback,
   useContext,
   useEffect,
   useEffectEvent,
@@ -65,6 +66,34 @@ export function useConnectionState(): ClientState {
 /** Whether the token is allowed to call a method. Views use this to hide actions that would be rejected. */
 export function useMay(method: MethodName): boolean {
   return useGateway().client.hello.methods.includes(method);
+}
+
+/**
+ * Calls a method that changes something. Rejects while the gateway is offline. The client would hold the call and make
+ * it at a time when the user no longer expects it.
+ */
+export function useChange() {
+  const { client } = useGateway();
+  return useCallback(
+    async <M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> => {
+      if (client.state !== "open") throw new Error("Nothing was changed: the gateway is offline.");
+      return client.call(method, params);
+    },
+    [client],
+  );
+}
+
+export type Change = ReturnType<typeof useChange>;
+
+const offlineProps = {
+  "aria-disabled": true,
+  title: "Not possible now: the gateway is offline.",
+  onClick: (event: { preventDefault(): void }) => event.preventDefault(),
+} as const;
+
+/** While the gateway is offline, props that disable the button of a change. The button keeps the focus. */
+export function useOffline(): typeof offlineProps | null {
+  return useConnectionState() === "open" ? null : offlineProps;
 }
 
 export function useEvents(listener: FeedListener): void {

@@ -2,6 +2,7 @@ import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { DeskFilter } from "../live/desk.ts";
 import { kindWords } from "../live/session-row.ts";
+import choices from "../ui/choice.module.css";
 import { Choice } from "../ui/choice.tsx";
 import { useDelayedField, useQueryFields } from "../ui/query-fields.ts";
 import styles from "./desk-page.module.css";
@@ -68,12 +69,14 @@ export function DeskFilters() {
   return (
     <search className={styles.filters}>
       <TextFilter value={fieldOf("q") ?? ""} onChange={(next) => change("q", next === "" ? null : next)} />
-      {menu("State", "state", states)}
-      {menu("Kind", "kind", kinds)}
-      {menu("Agent", "agent", toOptions(agents.map(({ id }) => id)))}
-      {mayListUsers &&
-        menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "default user" })}
-      {menu("Channel", "channel", toOptions(rows.map(({ channel }) => channel)))}
+      <div className={choices.menus} data-scroll-cue>
+        {menu("State", "state", states)}
+        {menu("Kind", "kind", kinds)}
+        {menu("Agent", "agent", toOptions(agents.map(({ id }) => id)))}
+        {mayListUsers &&
+          menu("User", "user", { ...toOptions(users.map(({ userId }) => userId ?? "")), "": "default user" })}
+        {menu("Channel", "channel", toOptions(rows.map(({ channel }) => channel)))}
+      </div>
     </search>
   );
 }

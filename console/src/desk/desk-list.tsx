@@ -6,10 +6,10 @@ import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { Fold } from "../live/finished-children.ts";
 import { useOpenPlace } from "../live/home.ts";
-import { fullName, idOf, stateWord, taskOf } from "../live/session-row.ts";
+import { idOf, stateWord, taskOf } from "../live/session-row.ts";
 import { ownerOf, placeOf, sessionPath } from "../paths.ts";
 import { useOpenFolds } from "../ui/foldable.tsx";
-import { SessionName } from "../ui/session-head.tsx";
+import { FullName, SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
 import { shortTime } from "../ui/time.ts";
@@ -111,7 +111,6 @@ interface DeskRowProps {
 }
 
 function DeskRow({ line: { row, part, host, approvalCount }, isOpen, isGone }: DeskRowProps) {
-  const { client } = useGateway();
   return (
     <Link
       href={sessionPath(placeOf(row))}
@@ -124,7 +123,7 @@ function DeskRow({ line: { row, part, host, approvalCount }, isOpen, isGone }: D
     >
       <span className={styles.thread} aria-hidden />
       <span className={styles.name}>
-        <SessionName name={fullName(client, row)} task={taskOf(row)} />
+        <SessionName name={<FullName row={row} />} task={taskOf(row)} />
       </span>
       {approvalCount > 0 ? (
         <span className={styles.alarm}>

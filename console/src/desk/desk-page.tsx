@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { useSearchParams } from "wouter";
-import { useGateway, useMay } from "../connect/gateway.tsx";
+import { useChange, useGateway, useMay, useOffline } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import type { DeskFilter, DeskState } from "../live/desk.ts";
 import { Desk, unreadDesk } from "../live/desk.ts";
@@ -51,13 +51,14 @@ function DeskRows({ desk, state, filter }: DeskRowsProps) {
   });
   const { undo } = archiving;
   const mayArchive = useMay("sessions.archive");
+  const offline = useOffline();
   const archive = () => {
     selection.clear();
     void archiving.archive(selected, !isArchived);
   };
   useKeys({
-    e: selected.length > 0 && mayArchive ? archive : null,
-    z: undo === null ? null : () => void undo(),
+    e: selected.length > 0 && mayArchive && offline === null ? archive : null,
+    z: undo === null || offline !== null ? null : () => void undo(),
   });
   return (
     <>
@@ -77,7 +78,7 @@ function DeskRows({ desk, state, filter }: DeskRowsProps) {
             <>
               <span role="status">{archiving.notice}</span>
               {undo !== null && (
-                <button type="button" className={buttons.button} onClick={() => void undo()}>
+                <button type="button" className={buttons.button} onClick={() => void undo()} {...offline}>
                   Undo <Kbd keys="z" />
                 </button>
               )}
@@ -89,7 +90,13 @@ function DeskRows({ desk, state, filter }: DeskRowsProps) {
         }
       >
         {mayArchive && (
-          <button type="button" className={buttons.button} disabled={archiving.isBusy} onClick={archive}>
+          <button
+            type="button"
+            className={buttons.button}
+            disabled={archiving.isBusy}
+            onClick={archive}
+            {...offline}
+          >
             {isArchived ? "Unarchive" : "Archive"} <Kbd keys="e" />
           </button>
         )}
@@ -119,6 +126,7 @@ function useFilteredDesk(filter: DeskFilter) {
 /** Archives sessions and can undo the last action. */
 function useArchiving(onDone: (rows: readonly SessionRow[]) => Promise<void>) {
   const { client } = useGateway();
+  const change = useChange();
   const { forEach, isBusy, error, clearError } = useForEach<SessionRow>();
   const [last, setLast] = useState<{
     readonly rows: readonly SessionRow[];
@@ -127,7 +135,7 @@ function useArchiving(onDone: (rows: readonly SessionRow[]) => Promise<void>) {
   const [canUndo, setCanUndo] = useState(false);
   const archive = async (rows: readonly SessionRow[], isArchived: boolean) => {
     const done = await forEach(rows, (row) =>
-      client.call("sessions.archive", { ...placeOf(row), archived: isArchived }),
+      change("sessions.archive", { ...placeOf(row), archived: isArchived }),
     );
     await onDone(done);
     setLast(done.length === 0 ? null : { rows: done, isArchived });

@@ -14,7 +14,7 @@ import { useKeys } from "../ui/keys.tsx";
 import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { useRoving } from "../ui/roving.ts";
 import type { Selection } from "../ui/selection.tsx";
-import { SessionName } from "../ui/session-head.tsx";
+import { FullName, SessionName } from "../ui/session-head.tsx";
 import { FreshRows } from "../ui/steady.tsx";
 import { rowHeight, threadOf } from "../ui/theme.ts";
 import { dollars, fullTime, shortCount, shortTime } from "../ui/time.ts";
@@ -186,13 +186,13 @@ function TableRow({ line: { row, part }, isSelected, isGone, focus, onToggle }: 
       />
       <span className={styles.thread} data-kind={row.kind} aria-hidden />
       <Link href={sessionPath(placeOf(row))} className={styles.name} {...focus}>
-        <SessionName name={fullName(client, row)} task={taskOf(row)} />
+        <SessionName name={<FullName row={row} />} task={taskOf(row)} />
       </Link>
       <span className={styles.parent}>
         {spawnedBy !== undefined && (
           <>
             <span className="visually-hidden">spawned by </span>
-            {rowName(parent ?? { key: spawnedBy })}
+            <bdi>{rowName(parent ?? { key: spawnedBy })}</bdi>
           </>
         )}
       </span>

@@ -20,9 +20,7 @@ export function useFamily(place: SessionPlace) {
     const nodes = family.data?.nodes ?? [];
     const userId = ownerOf(client, place);
     assignThreads(
-      nodes.map(({ key, sessionId, label, parentKey, createdAt }) => {
-        return { key, userId, sessionId, label, spawnedBy: parentKey, startedAt: createdAt };
-      }),
+      nodes.map(({ key, sessionId, parentKey }) => ({ key, userId, sessionId, spawnedBy: parentKey })),
     );
     return new Set(nodes.map((member) => member.key));
   }, [client, family.data, place]);

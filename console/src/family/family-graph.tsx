@@ -5,12 +5,13 @@ import { sessionPath, userParam } from "../paths.ts";
 import { threadOf } from "../ui/theme.ts";
 import "@xyflow/react/dist/base.css";
 import { hierarchy, tree } from "d3-hierarchy";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import { rowName } from "../live/session-row.ts";
 import type { Edge, Family, Member, Tone } from "./family-data.ts";
 import { edgePath, findTones, orderMembers, toneNames } from "./family-data.ts";
 import styles from "./family-graph.module.css";
+import { useSize } from "./use-viewport.ts";
 
 type MemberNode = Node<
   {
@@ -40,14 +41,16 @@ interface Branch {
 const nodeTypes = { member: MemberBox };
 const edgeTypes = { thread: ThreadLink };
 const rowHeight = 48;
-const columnWidth = 320;
-// Messages are drawn to the left of the boxes.
-const fitViewOptions = {
-  minZoom: 0.6,
-  maxZoom: 1,
-  padding: { x: "40px", y: "40px", left: "120px" },
+const boxHeight = 32;
+/** The text of 13 pixels is then 11 pixels high, the smallest that is easy to read. */
+const minReadableZoom = 0.85;
+
+/** From left to right, or as an indented list where there is no room for columns. */
+const layouts = {
+  wide: { boxWidth: 224, columnWidth: 320, margin: "40px" },
+  narrow: { boxWidth: 192, columnWidth: 24, margin: "12px" },
 } as const;
-const boxSize = { width: 224, height: 32 };
+type Layout = keyof typeof layouts;
 
 /**
  * The family as a tree from left to right. Messages between sessions are arcs on the left, labeled with their number.
@@ -61,23 +64,37 @@ export default function FamilyGraph({
   readonly place: SessionPlace;
   readonly needsYou: ReadonlySet<string>;
 }) {
-  const nodes = useMemo(() => findNodes(family, place, needsYou), [family, place, needsYou]);
-  const edges = useMemo(() => findEdges(family, place), [family, place]);
+  const graph = useRef<HTMLDivElement>(null);
+  const { width } = useSize(graph);
+  const layout: Layout = width < 600 ? "narrow" : "wide";
+  const nodes = useMemo(() => findNodes(family, place, needsYou, layout), [family, place, needsYou, layout]);
+  const edges = useMemo(() => findEdges(family, place, layout), [family, place, layout]);
   const [flow, setFlow] = useState<ReactFlowInstance<MemberNode, ThreadEdge> | null>(null);
   const count = nodes.length;
+  const { margin } = layouts[layout];
+  // Messages are drawn to the left of the boxes.
+  const fitViewOptions = useMemo(
+    () => ({ maxZoom: 1, padding: { x: margin, y: margin, left: "132px" } }) as const,
+    [margin],
+  );
   useEffect(() => {
     // A new member might be outside the visible area.
-    if (count > 0) void flow?.fitView(fitViewOptions);
-  }, [flow, count]);
+    if (flow === null || count === 0) return;
+    void flow.fitView(fitViewOptions).then(() => {
+      const open = flow.getNodes().find(({ data }) => data.isOpen);
+      if (flow.getZoom() >= minReadableZoom || open === undefined) return;
+      const { x, y } = open.position;
+      void flow.setCenter(x + (open.width ?? 0) / 2, y, { zoom: minReadableZoom });
+    });
+  }, [flow, count, fitViewOptions]);
   return (
-    <div className={styles.graph}>
+    <div ref={graph} className={styles.graph}>
       <ReactFlow
         onInit={setFlow}
         nodes={nodes}
         edges={edges}
         nodeTypes={nodeTypes}
         edgeTypes={edgeTypes}
-        fitViewOptions={fitViewOptions}
         minZoom={0.1}
         nodesDraggable={false}
         nodesConnectable={false}
@@ -87,7 +104,7 @@ export default function FamilyGraph({
         proOptions={{ hideAttribution: true }}
         aria-label="Graph of the family; the table shows the same data as text"
       >
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false} fitViewOptions={fitViewOptions} />
       </ReactFlow>
     </div>
   );
@@ -110,6 +127,7 @@ function MemberBox({ data }: NodeProps<MemberNode>) {
           {toneNames[tone].toLowerCase()}
         </span>
       )}
+      <Handle type="source" id="below" position={Position.Bottom} className={styles.handle ?? ""} />
       <Handle type="source" id="right" position={Position.Right} className={styles.handle ?? ""} />
     </Link>
   );
@@ -119,7 +137,7 @@ function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
   if (data === undefined) return null;
   const { sourceX, sourceY, targetX, targetY } = ends;
   const { thread, kind, href, text } = data;
-  const bend = Math.min(sourceX, targetX) - 24 - Math.abs(targetY - sourceY) / 6;
+  const bend = Math.min(sourceX, targetX) - 24 - Math.min(32, Math.abs(targetY - sourceY) / 6);
   const [path, x, y] =
     kind === "message"
       ? [
@@ -127,7 +145,9 @@ function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
           (Math.min(sourceX, targetX) + 3 * bend) / 4 - 8,
           (sourceY + targetY) / 2,
         ]
-      : getBezierPath(ends);
+      : ends.sourcePosition === Position.Bottom
+        ? [`M${sourceX} ${sourceY}V${targetY}H${targetX}`, (sourceX + targetX) / 2, (sourceY + targetY) / 2]
+        : getBezierPath(ends);
   return (
     <a href={`#${href}`} className={styles.link} data-thread={thread} data-kind={kind} aria-label={text}>
       <path className={styles.hit} d={path} />
@@ -142,7 +162,12 @@ function ThreadLink({ data, ...ends }: EdgeProps<ThreadEdge>) {
   );
 }
 
-function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<string>): MemberNode[] {
+function findNodes(
+  family: Family,
+  place: SessionPlace,
+  needsYou: ReadonlySet<string>,
+  layout: Layout,
+): MemberNode[] {
   const tones = findTones(family, needsYou);
   // Members are in depth-first order, so the last one at each depth is the parent of the next.
   const root: Branch = { member: null, children: [] };
@@ -153,7 +178,15 @@ function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<st
     path[depth + 1] = branch;
     path.length = depth + 2;
   }
+  const { columnWidth, boxWidth } = layouts[layout];
   const laidOut = tree<Branch>().nodeSize([rowHeight, columnWidth])(hierarchy(root));
+  // In a list, every box has its own row, in the order of the other views.
+  let row = 0;
+  if (layout === "narrow")
+    laidOut.eachBefore((each) => {
+      each.x = row;
+      row += rowHeight;
+    });
   return laidOut.descendants().flatMap(({ data: { member }, x, y }): MemberNode[] => {
     if (member === null) return [];
     const { key, sessionId } = member;
@@ -164,14 +197,14 @@ function findNodes(family: Family, place: SessionPlace, needsYou: ReadonlySet<st
       href: sessionPath({ key, ...userParam(place) }),
       isOpen: key === place.key,
     };
-    return [{ id: key, type: "member", position: { x: y, y: x }, data, ...boxSize }];
+    return [{ id: key, type: "member", position: { x: y, y: x }, data, width: boxWidth, height: boxHeight }];
   });
 }
 
 /**
  * An arrow from each session to the sessions it spawned, and one arrow for all messages between any other two sessions.
  */
-function findEdges(family: Family, place: SessionPlace): ThreadEdge[] {
+function findEdges(family: Family, place: SessionPlace, layout: Layout): ThreadEdge[] {
   const threads = new Map(family.nodes.map(({ key, sessionId }) => [key, threadOf(sessionId)]));
   const known = family.edges.filter(
     ({ fromKey, toKey }) => fromKey !== toKey && threads.has(fromKey) && threads.has(toKey),
@@ -190,7 +223,7 @@ function findEdges(family: Family, place: SessionPlace): ThreadEdge[] {
       href: edgePath(last, place),
       text: textOf(edges, kind),
     } as const;
-    const sourceHandle = kind === "message" ? "left" : "right";
+    const sourceHandle = kind === "message" ? "left" : layout === "narrow" ? "below" : "right";
     return [{ id, type: "thread", ariaRole: "group", source, target, sourceHandle, data }];
   });
 }

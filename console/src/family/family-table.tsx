@@ -153,7 +153,7 @@ function SortedTable({
       {rows.length === 0 ? (
         <p className={styles.empty}>None.</p>
       ) : (
-        <div className={styles.scroller}>
+        <div data-scroll-cue className={styles.scroller}>
           <table className={styles.table}>
             <thead>
               <tr>

@@ -40,7 +40,7 @@ export function LanesAxis({
           ))}
         {folds.map(({ from, to }) => {
           const isOpen = unfolded.has(from);
-          const x = (scale.xOf(from) + scale.xOf(to)) / 2 - left;
+          const x = scale.middleOf({ from, to }) - left;
           if (!isVisible(x)) return null;
           const length = duration(to - from);
           return (

@@ -217,30 +217,32 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
           <button
             type="button"
             className={buttons.button}
-            data-look="icon"
+            data-look={isNarrow ? "icon" : "quiet"}
             onClick={() => zoomBy(1 / 1.5)}
-            disabled={viewport.zoom === 1}
-            title="Zoom out (-)"
+            disabled={viewport.isWhole}
+            title="Zoom out"
             aria-label="Zoom out"
           >
             <Minus size={14} aria-hidden />
+            {!isNarrow && <Kbd keys="-" />}
           </button>
           <button
             type="button"
             className={buttons.button}
-            data-look="icon"
+            data-look={isNarrow ? "icon" : "quiet"}
             onClick={() => zoomBy(1.5)}
-            title="Zoom in (+)"
+            title="Zoom in"
             aria-label="Zoom in"
           >
             <Plus size={14} aria-hidden />
+            {!isNarrow && <Kbd keys="+" />}
           </button>
           <button
             type="button"
             className={buttons.button}
             data-look="quiet"
             onClick={showAll}
-            title="Fit everything (0)"
+            title="Fit everything"
           >
             <Maximize2 size={13} aria-hidden />
             <span className={isNarrow ? "visually-hidden" : undefined}>Fit</span>

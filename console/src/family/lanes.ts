@@ -13,7 +13,6 @@ export interface Lane {
   /** The session's key. */
   readonly id: string;
   readonly name: string;
-  /** What the session that spawned it calls it. */
   /** The task of a helper. */
   readonly task: string;
   readonly depth: number;

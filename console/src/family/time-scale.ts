@@ -32,6 +32,7 @@ const widthPerMark = 9;
 const maxCrowdWidth = 360;
 const minFoldMs = 1500;
 const minTickWidth = 92;
+const digitWidth = 6;
 
 /** Splits time into active periods and folds. Idle time is folded if it is long compared with the active time. */
 export function splitTime(busy: readonly Interval[], unfolded: ReadonlySet<number>): readonly Stretch[] {
@@ -67,12 +68,19 @@ export class TimeScale {
   readonly pieces: readonly Piece[];
   readonly width: number;
 
-  /** At zoom 1, everything fits in `width` unless there are too many periods to distinguish. */
+  /**
+   * At zoom 1, everything fits in `width` unless there are too many periods to distinguish. Below 1, periods and folds
+   * are narrower than that.
+   */
   constructor(stretches: readonly Stretch[], width: number, zoom: number) {
     const fit = fitInto(stretches, width);
     let x = 0;
     this.pieces = stretches.map((stretch) => {
-      const piece = { ...stretch, x, width: widthOf(stretch, fit) * (stretch.isFold ? 1 : zoom) };
+      const piece = {
+        ...stretch,
+        x,
+        width: widthOf(stretch, fit) * (stretch.isFold ? Math.min(1, zoom) : zoom),
+      };
       x += piece.width;
       return piece;
     });
@@ -82,15 +90,21 @@ export class TimeScale {
   xOf(at: number): number {
     const piece = this.pieces.find(({ to }) => at <= to) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;
-    const inset = piece.isFold ? 0 : padding;
+    const inset = insetOf(piece);
     const part = piece.to === piece.from ? 0 : (at - piece.from) / (piece.to - piece.from);
     return piece.x + inset + Math.min(1, Math.max(0, part)) * (piece.width - 2 * inset);
+  }
+
+  /** The middle of idle time. A fold is found by itself, because the period before it may have only one point in time. */
+  middleOf({ from, to }: Interval): number {
+    const fold = this.pieces.find((piece) => piece.isFold && piece.from === from);
+    return fold === undefined ? (this.xOf(from) + this.xOf(to)) / 2 : fold.x + fold.width / 2;
   }
 
   timeAt(x: number): number {
     const piece = this.pieces.find((each) => x <= each.x + each.width) ?? this.pieces.at(-1);
     if (piece === undefined) return 0;
-    const inset = piece.isFold ? 0 : padding;
+    const inset = insetOf(piece);
     const part = (x - piece.x - inset) / Math.max(1, piece.width - 2 * inset);
     return piece.from + Math.min(1, Math.max(0, part)) * (piece.to - piece.from);
   }
@@ -109,9 +123,12 @@ export class TimeScale {
 
   #ticksOf(piece: Piece): readonly Tick[] {
     const ms = piece.to - piece.from;
-    const ticks: Tick[] = [{ x: this.xOf(piece.from), text: clockText(piece.from), isStart: true }];
+    const text = clockText(piece.from);
+    // The label of a fold is wider than a narrow fold.
+    if (piece.width < text.length * digitWidth + padding) return [];
+    const ticks: Tick[] = [{ x: this.xOf(piece.from), text, isStart: true }];
     if (ms === 0) return ticks;
-    const step = niceStep((minTickWidth / (piece.width - 2 * padding)) * ms);
+    const step = niceStep((minTickWidth / (piece.width - 2 * insetOf(piece))) * ms);
     for (let passed = step; passed <= ms; passed += step) {
       const x = this.xOf(piece.from + passed);
       const isFree = x - piece.x > minTickWidth && piece.x + piece.width - x > 48;
@@ -119,6 +136,11 @@ export class TimeScale {
     }
     return ticks;
   }
+}
+
+/** The room before the first and after the last mark of a period. */
+function insetOf({ isFold, width }: Piece): number {
+  return isFold ? 0 : Math.min(padding, width / 5);
 }
 
 interface Fit {

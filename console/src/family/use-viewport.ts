@@ -4,10 +4,13 @@ import type { Stretch } from "./time-scale.ts";
 import { TimeScale } from "./time-scale.ts";
 
 const maxZoom = 5000;
+/** At first, periods are not narrower than this part of their readable width. */
+const minStartZoom = 0.35;
 const dragThreshold = 4;
 
 interface View {
-  readonly zoom: number;
+  /** `fit` shows everything. `start` does so too unless there are very many periods. */
+  readonly zoom: number | "fit" | "start";
   /** The first visible pixel. `end` follows the current time. */
   readonly left: number | "end";
 }
@@ -15,7 +18,8 @@ interface View {
 interface Viewport {
   readonly scale: TimeScale;
   readonly left: number;
-  readonly zoom: number;
+  /** Whether everything is visible, so that zooming out shows no more. */
+  readonly isWhole: boolean;
   zoomBy(factor: number, x?: number): void;
   panBy(pixels: number): void;
   showAll(): void;
@@ -29,12 +33,18 @@ export function useViewport(
   stretches: readonly Stretch[],
   width: number,
 ): Viewport {
-  const [view, setView] = useState<View>({ zoom: 1, left: "end" });
-  const place = ({ zoom, left }: View, scale = new TimeScale(stretches, width, zoom)) => {
+  const [view, setView] = useState<View>({ zoom: "start", left: "end" });
+  const fitZoom = useMemo(
+    () => Math.min(1, width / Math.max(1, new TimeScale(stretches, width, 1).width)),
+    [stretches, width],
+  );
+  const zoomOf = (zoom: View["zoom"]) =>
+    Math.max(fitZoom, zoom === "fit" ? 0 : zoom === "start" ? minStartZoom : zoom);
+  const place = ({ zoom, left }: View, scale = new TimeScale(stretches, width, zoomOf(zoom))) => {
     const limit = Math.max(0, scale.width - width);
     return { scale, limit, left: left === "end" ? limit : Math.min(left, limit) };
   };
-  const { zoom } = view;
+  const zoom = zoomOf(view.zoom);
   const scale = useMemo(() => new TimeScale(stretches, width, zoom), [stretches, width, zoom]);
   const { left, limit: maxLeft } = place(view, scale);
   const clamp = (next: number, limit: number) => (next >= limit - 1 ? "end" : Math.max(0, next));
@@ -48,14 +58,15 @@ export function useViewport(
   const zoomBy = (factor: number, x = width / 2) =>
     setView((before) => {
       const from = place(before);
-      const next = Math.min(maxZoom, Math.max(1, before.zoom * factor));
-      if (next === 1) return { zoom: 1, left: "end" };
+      const next = Math.min(maxZoom, zoomOf(before.zoom) * factor);
+      if (next <= fitZoom) return { zoom: "fit", left: "end" };
       const to = place({ zoom: next, left: "end" });
       return { zoom: next, left: clamp(to.scale.xOf(from.scale.timeAt(from.left + x)) - x, to.limit) };
     });
   const reveal = (at: number) => {
     const x = scale.xOf(at);
-    if (x < left + 8 || x > left + width - 8) setView({ zoom, left: clamp(x - width / 2, maxLeft) });
+    if (x < left + 8 || x > left + width - 8)
+      setView({ zoom: view.zoom, left: clamp(x - width / 2, maxLeft) });
   };
 
   const onWheel = useEffectEvent((event: WheelEvent) => {
@@ -78,7 +89,8 @@ export function useViewport(
     return () => target?.removeEventListener("wheel", onWheel);
   }, [plot]);
 
-  return { scale, left, zoom, zoomBy, panBy, showAll: () => setView({ zoom: 1, left: "end" }), reveal };
+  const showAll = () => setView({ zoom: "fit", left: "end" });
+  return { scale, left, isWhole: zoom <= fitZoom, zoomBy, panBy, showAll, reveal };
 }
 
 /** Drags the time axis. If the pointer moved, the press is not treated as a click. */

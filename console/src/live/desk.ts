@@ -223,13 +223,17 @@ export class Desk {
   }
 
   async #readRows(changed: Iterable<SessionPlace>): Promise<void> {
-    const byUser = Map.groupBy(changed, ({ userId }) => userId);
+    const waiting = new Set(this.#approvals.map((approval) => this.#idOf(placeOf(approval))));
+    const isWaiting = (place: SessionPlace) => waiting.has(this.#idOf(place));
+    const groups = Map.groupBy(changed, (place) => JSON.stringify([place.userId, isWaiting(place)]));
     const { userId: _, ...filter } = this.#filter;
-    for (const [userId, places] of byUser) {
+    for (const places of groups.values()) {
       for (let from = 0; from < places.length; from += maxKeys) {
         const batch = places.slice(from, from + maxKeys);
+        const [{ userId } = {}] = batch;
         const { sessions } = await this.#client.call("sessions.list", {
-          archived: false,
+          // A session that is waiting for approval is shown even if it is archived.
+          ...(batch.some(isWaiting) ? {} : { archived: false }),
           ...filter,
           keys: batch.map(({ key }) => key),
           ...userParam({ userId }),

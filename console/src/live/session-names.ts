@@ -5,7 +5,7 @@ import { useGateway } from "../connect/gateway.tsx";
 import { useDesk } from "../frame.tsx";
 import { ownerOf, userParam } from "../paths.ts";
 import { assignThreads } from "../ui/theme.ts";
-import type { SessionRow } from "./session-row.ts";
+import type { NamedRow, SessionRow } from "./session-row.ts";
 import { fullName, idOf, rowName } from "./session-row.ts";
 
 interface SessionReference {
@@ -19,6 +19,8 @@ export interface SessionNames {
   nameOf(session: SessionReference): string;
   /** Returns the same name with its user, for a token that covers several users. */
   fullNameOf(session: SessionReference): string;
+  /** Returns the row that has the name, for `FullName`. */
+  rowOf(session: SessionReference): NamedRow;
   /** Returns the value from which the thread color is derived. */
   idOf(session: SessionReference): string;
 }
@@ -35,13 +37,14 @@ export function useSessionNames(shown: readonly SessionReference[] = none): Sess
   return useMemo(() => {
     const find = (session: SessionReference) =>
       desk.rowOf(session) ?? others.get(referenceId(client, session));
-    const rowOf = (session: SessionReference) => {
+    const rowOf = (session: SessionReference): NamedRow => {
       const { key, userId, label } = session;
       return find(session) ?? { key, userId, ...(label === undefined ? {} : { label }) };
     };
     return {
       nameOf: (session) => rowName(rowOf(session)),
       fullNameOf: (session) => fullName(client, rowOf(session)),
+      rowOf,
       idOf: (session) => find(session)?.sessionId ?? session.key,
     };
   }, [client, desk, rows, others]);

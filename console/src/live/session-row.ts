@@ -1,7 +1,10 @@
 import type { Result, SkeinClient } from "skein/client";
-import { oneLine } from "../ui/plain-text.ts";
+import { isBlank, oneLine } from "../ui/plain-text.ts";
 
 export type SessionRow = Result<"sessions.list">["sessions"][number];
+export type NamedRow = Pick<SessionRow, "displayName" | "label" | "key"> & {
+  readonly userId?: string | undefined;
+};
 
 /**
  * Returns a session's display name: its label or name, otherwise its key without `agent:`. Agents refer to helpers by
@@ -18,7 +21,7 @@ export function rowName({
 /** Returns a name on one line. A name of blank characters, with which a link would be invisible, is no name. */
 function visibleLine(name = ""): string {
   const line = oneLine(name, 100);
-  return /^[\s\u2800\ufffc]*$/.test(line) ? "" : line;
+  return isBlank(line) ? "" : line;
 }
 
 /** Returns the task of a helper that is shown under its label, otherwise an empty string. */
@@ -27,12 +30,14 @@ export function taskOf({ displayName, label }: Pick<SessionRow, "displayName" | 
 }
 
 /** Returns the name with its user, for a token that covers several users. Keys and labels are unique only per user. */
-export function fullName(
-  { hello }: SkeinClient,
-  row: Pick<SessionRow, "displayName" | "label" | "key"> & { readonly userId?: string | undefined },
-): string {
-  const { userId } = row;
-  return hello.allUsers && userId !== undefined ? `${rowName(row)} · ${oneLine(userId, 40)}` : rowName(row);
+export function fullName(client: SkeinClient, row: NamedRow): string {
+  const user = shownUser(client, row);
+  return user === null ? rowName(row) : `${rowName(row)} · ${user}`;
+}
+
+/** Returns the user to show with a session's name, or `null` if the token covers only one. */
+export function shownUser({ hello }: SkeinClient, { userId }: Pick<NamedRow, "userId">): string | null {
+  return hello.allUsers && userId !== undefined ? oneLine(userId, 40) : null;
 }
 
 /** Generated IDs are shortened to their last six digits, which distinguish sessions created at the same time. */

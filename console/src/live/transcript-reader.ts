@@ -23,6 +23,8 @@ export interface TranscriptPlace {
   readonly leafId?: string;
   /** The entry at which the page opens. */
   readonly around?: string;
+  /** The entry at which the page opens if it is still on the branch. Otherwise, the page opens at the end. */
+  readonly resumeAt?: string;
 }
 
 type Range = { readonly limit?: number } & (
@@ -54,6 +56,8 @@ export class TranscriptReader {
   #deltas: ReceivedEvent[] = [];
   /** The events since the read began. They might be newer than its result and are applied to it again. */
   #since: ReceivedEvent[] = [];
+  /** The entry around which to read next. */
+  #goal: string | null = null;
   readonly #loads = new Map<"before" | "after" | "end", Promise<void>>();
 
   constructor(client: SkeinClient, place: TranscriptPlace) {
@@ -99,6 +103,26 @@ export class TranscriptReader {
       if (this.#state.entries === entries) return;
     }
   }
+
+  /**
+   * Loads the page around an entry of the branch and discards the others, unless the entry is loaded. Returns whether it
+   * is loaded afterwards.
+   */
+  readonly goTo = async (entryId: string): Promise<boolean> => {
+    const isLoaded = () => this.#state.entries.some(({ id }) => id === entryId);
+    if (isLoaded()) return true;
+    // The client would hold the call, and the transcript would jump when the user no longer expects it.
+    if (this.#client.state !== "open") {
+      this.#publish({ ...this.#state, error: "This entry cannot be loaded: the gateway is offline." });
+      void this.#reads.request();
+      return false;
+    }
+    this.#goal = entryId;
+    this.#state = markStale(this.#state, "end");
+    await this.#reads.request();
+    if (this.#goal === entryId) this.#goal = null;
+    return isLoaded();
+  };
 
   /** Loads the last page and discards the earlier pages. */
   readonly goToEnd = (): Promise<void> => {
@@ -228,15 +252,36 @@ export class TranscriptReader {
     const first = entries[0];
     const last = entries.at(-1);
     if (status !== "ready" || first === undefined || last === undefined) {
-      const { around } = this.#place;
       const isFirst = status !== "ready" && status !== "missing";
-      const page = await this.#page(isFirst && around !== undefined ? { around } : {});
-      return { page, join: replacedBy };
+      return { page: isFirst ? await this.#readFirst() : await this.#page({}), join: replacedBy };
+    }
+    const goal = this.#goal;
+    this.#goal = null;
+    if (goal !== null) {
+      try {
+        return { page: await this.#page({ around: goal }), join: replacedBy };
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
     }
     if (stale === "all") return this.#readRange(first.id, last.id);
     // The pages in between are not loaded. Only the branch and its end might have changed.
     if (hasLater) return { page: await this.#page({ around: last.id, limit: 1 }), join: withFacts };
     return { page: await this.#page({}), join: withLastPage };
+  }
+
+  async #readFirst(): Promise<EntriesPage> {
+    const { around, leafId, resumeAt } = this.#place;
+    const opened = around === undefined ? {} : { around };
+    if (resumeAt === undefined) return this.#page(opened);
+    try {
+      const page = await this.#page({ around: resumeAt });
+      // The session can have moved to another branch. Only a link to an entry shows the branch that has the entry.
+      if (around !== undefined || page.branchLeafId === leafId) return page;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return this.#page(opened);
   }
 
   /** Reads the loaded entries again. If the first entry is no longer on the branch, reads the last page. */

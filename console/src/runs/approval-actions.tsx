@@ -1,6 +1,6 @@
 import type { RefObject } from "react";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { errorText, useChange, useMay, useOffline } from "../connect/gateway.tsx";
 import type { Approval } from "../live/desk.ts";
 import { userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
@@ -16,7 +16,8 @@ export function ApprovalActions({
   /** Whether the keys `a` and `d` press these buttons. */
   readonly hasKeys: boolean;
 }) {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const mayAnswer = useMay("approvals.resolve");
   const [note, setNote] = useState<string | null>(null);
   const [isSending, setIsSending] = useState(false);
@@ -25,14 +26,14 @@ export function ApprovalActions({
   const isSettled = useIsSettled(form);
   const guard = {
     disabled: isSending,
-    ...(isSettled ? {} : { "aria-disabled": true, onClick: undefined }),
+    ...(isSettled ? offline : { "aria-disabled": true, onClick: undefined }),
   };
 
   const answer = async (isApproved: boolean) => {
     setIsSending(true);
     setError(null);
     try {
-      await client.call("approvals.resolve", {
+      await change("approvals.resolve", {
         approvalId: approval.approvalId,
         ...userParam(approval),
         answer: isApproved ? "approved" : "denied",
@@ -93,12 +94,12 @@ export function ApprovalActions({
             }}
           />
           {/* Another element than the button before, whose click would submit the form. */}
-          <button key="submit" type="submit" className={buttons.button} disabled={isSending}>
-            Deny
+          <button key="submit" type="submit" className={buttons.button} disabled={isSending} {...offline}>
+            Deny <Kbd keys="Enter" />
           </button>
           {/* The last one, because the second tap of a double tap on the button before hits it. */}
           <button type="button" className={buttons.button} data-look="quiet" onClick={() => setNote(null)}>
-            Cancel
+            Cancel <Kbd keys="Escape" />
           </button>
         </>
       )}

@@ -8,6 +8,7 @@ import { sessionPath, userParam } from "../paths.ts";
 import { FoldScope, useOpened } from "../ui/foldable.tsx";
 import { foldText } from "../ui/plain-text.ts";
 import type { useRoving } from "../ui/roving.ts";
+import { FullName } from "../ui/session-head.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
@@ -103,7 +104,11 @@ function Path({ approval }: { readonly approval: Approval }) {
             className={styles.session}
             data-thread={threadOf(names.idOf({ key, ...user }))}
           >
-            {index === 0 ? names.fullNameOf({ key, label, ...user }) : names.nameOf({ key, label, ...user })}
+            {index === 0 ? (
+              <FullName row={names.rowOf({ key, label, ...user })} />
+            ) : (
+              <bdi>{names.nameOf({ key, label, ...user })}</bdi>
+            )}
           </Link>
         </Fragment>
       ))}

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { Params, Result } from "skein/client";
 import { Link } from "wouter";
-import { useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { useCall, useChange, useGateway, useMay, useOffline } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, sessionPath, userParam, usersParam } from "../paths.ts";
@@ -11,6 +11,7 @@ import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { previewLine } from "../ui/preview.ts";
 import { useRoving } from "../ui/roving.ts";
 import { SelectionBar, useForEach, useSelection } from "../ui/selection.tsx";
+import { FullName } from "../ui/session-head.tsx";
 import { FreshRows, useSteady } from "../ui/steady.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime } from "../ui/time.ts";
@@ -56,7 +57,8 @@ export function useOutbox(shown: OutboxShown) {
 
 /** `/runs?tab=outbox&show=`: messages to channels, with permanent failures first. */
 export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const { data, error } = useOutbox(shown);
   const names = useSessionNames();
   const now = useNow();
@@ -78,11 +80,11 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
   const toDiscard = may.discard ? chosen.filter(({ state }) => state === "dead" || state === "queued") : [];
   const retry = (messages: readonly Message[]) =>
     forEach(messages, (message) =>
-      client.call("outbox.retry", { outboxId: message.outboxId, ...userParam(message) }),
+      change("outbox.retry", { outboxId: message.outboxId, ...userParam(message) }),
     );
   const discard = (messages: readonly Message[]) =>
     forEach(messages, (message) =>
-      client.call("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
+      change("outbox.drop", { outboxId: message.outboxId, ...userParam(message) }),
     );
 
   const { stop } = roving;
@@ -124,13 +126,15 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
                   {target.channel}
                   {target.to !== undefined && <span> {target.to}</span>}
                 </span>
-                <span className={styles.text}>{previewLine(text, 300)}</span>
+                <span className={styles.text} dir="auto">
+                  {previewLine(text, 300)}
+                </span>
                 <Link
                   className={styles.session}
                   href={sessionPath(placeOf(message))}
                   tabIndex={roving.stop === id ? 0 : -1}
                 >
-                  {names.fullNameOf({ key, userId })}
+                  <FullName row={names.rowOf({ key, userId })} />
                 </Link>
                 <time className={styles.time} title={fullTime(message.createdAt)}>
                   {ago(message.createdAt, now)}
@@ -151,6 +155,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
             className={buttons.button}
             disabled={toRetry.length === 0 || isBusy}
             onClick={() => void retry(toRetry)}
+            {...offline}
           >
             Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
           </button>
@@ -162,6 +167,7 @@ export function OutboxTab({ shown }: { readonly shown: OutboxShown }) {
             data-act="discard"
             disabled={toDiscard.length === 0 || isBusy}
             onClick={() => void discard(toDiscard)}
+            {...offline}
           >
             Discard {toDiscard.length > 0 && toDiscard.length}
           </button>
@@ -182,6 +188,7 @@ function Fate({ message, now }: { readonly message: Message; readonly now: numbe
         `Waiting for a process that serves the channel${app === undefined ? "" : ` (app ${app})`}. `}
       {lastError !== undefined && `${lastError} `}
       {attempts > 0 && `${tried}. `}
+      {state === "queued" && attempts === 0 && waitsForChannel !== true && "Waiting for its first delivery."}
       {state === "queued" &&
         nextAt !== undefined &&
         nextAt > now &&

@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import type { SessionNames } from "../live/session-names.ts";
 import { oneLine } from "../ui/plain-text.ts";
 import { previewLine } from "../ui/preview.ts";
+import { FullName } from "../ui/session-head.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { ago, duration, fullTime, shortTime } from "../ui/time.ts";
 import { useNow } from "../ui/use-now.ts";
@@ -48,9 +49,11 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
         <StateMark run={run} />
       </span>
       <Link href={href} className={styles.name} aria-current={isShown ? "true" : undefined} {...focus}>
-        {name}
+        <FullName row={names.rowOf({ key, userId })} />
       </Link>
-      <span className={styles.text}>{previewLine(preview, 240)}</span>
+      <span className={styles.text} dir="auto">
+        {previewLine(preview, 240)}
+      </span>
       <span className={styles.kind}>{kindWord(run)}</span>
       <Took run={run} />
       <When run={run} />

@@ -1,12 +1,13 @@
 import type { ReactNode } from "react";
 import type { Result } from "skein/client";
 import { Link } from "wouter";
-import { useCall, useMay } from "../connect/gateway.tsx";
+import { useCall, useMay, useOffline } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, runsPath, sessionPath, userParam } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { ErrorNotice, Notice } from "../ui/notice.tsx";
+import { FullName } from "../ui/session-head.tsx";
 import { SidePanel } from "../ui/side-panel.tsx";
 import { threadOf } from "../ui/theme.ts";
 import { duration, fullTime, usageText } from "../ui/time.ts";
@@ -63,7 +64,7 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
       <div className={styles.top}>
         <StateMark run={run} />
         <Link href={sessionPath(placeOf(run))} className={styles.session}>
-          {names.fullNameOf({ key, userId })}
+          <FullName row={names.rowOf({ key, userId })} />
         </Link>
         <RunButtons run={run} />
       </div>
@@ -78,7 +79,7 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
         </p>
       )}
       <Section name="Input">
-        <p className={styles.input} tabIndex={0}>
+        <p className={styles.input} tabIndex={0} dir="auto">
           {input}
         </p>
       </Section>
@@ -136,6 +137,7 @@ function Section({ name, children }: { readonly name: string; readonly children:
 
 function RunButtons({ run }: { readonly run: RunRow }) {
   const { abort, retry, release, isBusy, error } = useRunActions();
+  const offline = useOffline();
   const may = { abort: useMay("runs.abort"), retry: useMay("runs.retry"), release: useMay("runs.release") };
   return (
     <div className={styles.buttons}>
@@ -145,17 +147,30 @@ function RunButtons({ run }: { readonly run: RunRow }) {
           className={buttons.button}
           disabled={isBusy}
           onClick={() => void release([run])}
+          {...offline}
         >
           Let any process run it
         </button>
       )}
       {may.abort && canAbort(run) && (
-        <button type="button" className={buttons.button} disabled={isBusy} onClick={() => void abort([run])}>
+        <button
+          type="button"
+          className={buttons.button}
+          disabled={isBusy}
+          onClick={() => void abort([run])}
+          {...offline}
+        >
           Abort
         </button>
       )}
       {may.retry && canRetry(run) && (
-        <button type="button" className={buttons.button} disabled={isBusy} onClick={() => void retry([run])}>
+        <button
+          type="button"
+          className={buttons.button}
+          disabled={isBusy}
+          onClick={() => void retry([run])}
+          {...offline}
+        >
           Retry
         </button>
       )}

@@ -1,6 +1,6 @@
 import { Fragment, useMemo } from "react";
 import { useLocation } from "wouter";
-import { errorText, useMay } from "../connect/gateway.tsx";
+import { errorText, useMay, useOffline } from "../connect/gateway.tsx";
 import { useSessionNames } from "../live/session-names.ts";
 import { runsPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
@@ -53,6 +53,7 @@ export function RunsTab({
   const roving = useRoving(ids);
   const selection = useSelection(ids);
   const actions = useRunActions();
+  const offline = useOffline();
   const mayAbort = useMay("runs.abort");
   const mayRetry = useMay("runs.retry");
   const selected = lines
@@ -144,6 +145,7 @@ export function RunsTab({
                 className={buttons.button}
                 disabled={toAbort.length === 0 || actions.isBusy}
                 onClick={() => void actions.abort(toAbort)}
+                {...offline}
               >
                 Abort {toAbort.length > 0 && toAbort.length} <Kbd keys="a" />
               </button>
@@ -154,6 +156,7 @@ export function RunsTab({
                 className={buttons.button}
                 disabled={toRetry.length === 0 || actions.isBusy}
                 onClick={() => void actions.retry(toRetry)}
+                {...offline}
               >
                 Retry {toRetry.length > 0 && toRetry.length} <Kbd keys="r" />
               </button>

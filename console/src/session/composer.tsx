@@ -2,7 +2,7 @@ import { ArrowUp, Paperclip, Square, X } from "lucide-react";
 import type { ClipboardEvent, KeyboardEvent } from "react";
 import { useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react";
 import type { Params } from "skein/client";
-import { errorText, useConnectionState, useGateway } from "../connect/gateway.tsx";
+import { errorText, useChange, useConnectionState, useGateway, useOffline } from "../connect/gateway.tsx";
 import { userParam } from "../paths.ts";
 import { isInputMethod, Kbd } from "../ui/keys.tsx";
 import { oneLine } from "../ui/plain-text.ts";
@@ -36,11 +36,12 @@ interface ComposerProps {
  */
 export function Composer({ isWorking, runIds, initialText = "", onSent, takesFocus }: ComposerProps) {
   const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const place = useSessionPlace();
   const [draft, changeDraft] = useDraft(initialText);
   const { text, attachments, sending } = draft;
   const setError = (problem: string | null) => changeDraft(() => ({ error: problem }));
-  const isOffline = useConnectionState() !== "open";
   const [filesInWork, setFilesInWork] = useState(0);
   const form = useRef<HTMLFormElement>(null);
   const input = useRef<HTMLTextAreaElement>(null);
@@ -98,7 +99,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
     setError(null);
     try {
       for (const runId of runIds)
-        await client.call("chat.abort", { sessionKey: place.key, runId, ...userParam(place) });
+        await change("chat.abort", { sessionKey: place.key, runId, ...userParam(place) });
     } catch (failure) {
       setError(errorText(failure));
     }
@@ -210,8 +211,9 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
         <textarea
           ref={input}
           rows={1}
+          dir="auto"
           value={text}
-          readOnly={sending !== null && isOffline}
+          readOnly={sending !== null && offline !== null}
           aria-label="Message"
           placeholder={isWorking ? "Steer the current turn" : "Write a message"}
           onChange={({ target }) => changeDraft(() => ({ text: target.value }))}
@@ -236,7 +238,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
           </button>
         )}
         {(isWorking || runIds.length > 0) && (
-          <button type="button" className={styles.button} onClick={() => void stop()}>
+          <button type="button" className={styles.button} onClick={() => void stop()} {...offline}>
             <Square size={12} aria-hidden /> Stop
           </button>
         )}

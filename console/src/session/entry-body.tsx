@@ -5,7 +5,7 @@ import type { TranscriptEntry } from "../live/transcript.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
 import { Foldable } from "../ui/foldable.tsx";
 import { Markdown } from "../ui/markdown.tsx";
-import { oneLine } from "../ui/plain-text.ts";
+import { isBlank, oneLine } from "../ui/plain-text.ts";
 import { previewLine } from "../ui/preview.ts";
 import { shortCount, usageText } from "../ui/time.ts";
 import { Pictures, StoredText } from "./content-blocks.tsx";
@@ -119,6 +119,7 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
 function Prose({ content: { texts, pictures, unreadable } }: { readonly content: ContentParts }) {
   return (
     <>
+      {texts.every(({ text }) => isBlank(text)) && pictures.length + unreadable.length === 0 && <Empty />}
       {texts.map((part, index) =>
         part.blob === null ? <Markdown key={index} text={part.text} /> : <StoredText key={index} {...part} />,
       )}
@@ -126,6 +127,11 @@ function Prose({ content: { texts, pictures, unreadable } }: { readonly content:
       {unreadable.length > 0 && <Unreadable title="Content of an unknown kind" value={unreadable} />}
     </>
   );
+}
+
+/** Without it, the row of a message without content would have only a header. */
+function Empty() {
+  return <p className={styles.meta}>(empty)</p>;
 }
 
 /**
@@ -160,8 +166,10 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
             </Foldable>
           );
         }
-        return block.type === "toolCall" ? <Call key={index} call={block} name={`call ${index}`} /> : null;
+        if (block.type === "toolCall") return <Call key={index} call={block} name={`call ${index}`} />;
+        return <Unreadable key={index} title="Content of an unknown kind" value={block} />;
       })}
+      {isWithoutText(message) && <Empty />}
       {message.stopReason === "error" && (
         <p className={styles.failed}>{oneLine(message.errorMessage ?? "The model failed.", 400)}</p>
       )}
@@ -173,6 +181,12 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
       )}
     </>
   );
+}
+
+/** Whether an answer needs a word in its row. The row of one that failed or was stopped says so. */
+function isWithoutText({ content, stopReason }: AssistantMessage): boolean {
+  if (stopReason === "error" || stopReason === "aborted") return false;
+  return content.every((block) => block.type === "text" && isBlank(block.text));
 }
 
 function AnswerText({ text }: { readonly text: string }) {

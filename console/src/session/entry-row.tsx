@@ -71,7 +71,7 @@ function Sender({ entry, agentId }: { readonly entry: TranscriptEntry; readonly 
   return (
     <Link className={styles.sender} href={sessionPath(source)}>
       <ArrowDownLeft size={13} aria-hidden />
-      {rowName(row ?? source)}
+      <bdi>{rowName(row ?? source)}</bdi>
     </Link>
   );
 }

@@ -1,4 +1,4 @@
-import { useCall, useMay } from "../connect/gateway.tsx";
+import { useCall, useMay, useOffline } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { userParam } from "../paths.ts";
 import { useRunActions } from "../runs/run-actions.ts";
@@ -15,6 +15,7 @@ export function FailedRun({ sessionKey }: { readonly sessionKey: string }) {
   const place = useSessionPlace();
   const { retry, isBusy, error } = useRunActions();
   const mayRetry = useMay("runs.retry");
+  const offline = useOffline();
   const params = { sessionKey, states, limit: 1, ...userParam(place) };
   const { data } = useCall("runs.list", params, { staleMs: 0, keepsPrevious: true });
   useRefresh(
@@ -33,7 +34,7 @@ export function FailedRun({ sessionKey }: { readonly sessionKey: string }) {
       {run.state === "timeout" ? "The last run timed out: " : "The last run failed: "}
       {oneLine(reason, 400)}
       {mayRetry && (
-        <button type="button" disabled={isBusy} onClick={() => void retry([run])}>
+        <button type="button" disabled={isBusy} onClick={() => void retry([run])} {...offline}>
           Retry
         </button>
       )}

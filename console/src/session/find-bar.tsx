@@ -1,8 +1,8 @@
-import { ChevronDown, ChevronUp, X } from "lucide-react";
+import { ChevronDown, ChevronUp } from "lucide-react";
 import type { RefObject } from "react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { TranscriptReader } from "../live/transcript-reader.ts";
-import { isInputMethod, useKeys } from "../ui/keys.tsx";
+import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
 import styles from "./find-bar.module.css";
 import { searchText } from "./rows.ts";
 import type { EntryItem, Target } from "./transcript-view.tsx";
@@ -132,13 +132,13 @@ export function FindBar({ find }: { readonly find: Find }) {
             : `${find.position} of ${find.matches.size}`}
       </span>
       <button type="button" aria-label="Earlier match" onClick={() => find.step(-1)}>
-        <ChevronUp size={15} />
+        <ChevronUp size={15} /> <Kbd keys="Enter" />
       </button>
       <button type="button" aria-label="Later match" onClick={() => find.step(1)}>
-        <ChevronDown size={15} />
+        <ChevronDown size={15} /> <Kbd keys="Shift+Enter" />
       </button>
-      <button type="button" aria-label="Close" onClick={find.close}>
-        <X size={15} />
+      <button type="button" onClick={find.close}>
+        Close <Kbd keys="Escape" />
       </button>
     </div>
   );

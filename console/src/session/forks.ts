@@ -1,9 +1,7 @@
 import { createContext, useContext, useMemo } from "react";
-import type { SessionPlace } from "../paths.ts";
-import type { TreeEntry } from "../tree/tree-data.ts";
-import { useTree } from "../tree/tree-data.ts";
-import type { TreeNode } from "../tree/tree-model.ts";
-import { buildTree, siblingsOf, tipOf } from "../tree/tree-model.ts";
+import type { SessionTree } from "../tree/tree-data.ts";
+import type { Tree, TreeNode } from "../tree/tree-model.ts";
+import { siblingsOf, tipOf } from "../tree/tree-model.ts";
 
 /** Returns what a branch's URL adds to its session's URL: the last entry, or nothing for the active branch. */
 export interface BranchQuery {
@@ -30,15 +28,13 @@ export function useShownForks(): Forks | null {
   return useContext(ForksContext);
 }
 
-/** Reads a session's forks and keeps them up to date. Returns `null` until the first read has ended. */
-export function useForks(place: SessionPlace): Forks | null {
-  const { status, entries, leafId } = useTree(place);
+/** Returns a session's forks, or `null` until the first read of its tree has ended. */
+export function useForks({ status, tree }: SessionTree): Forks | null {
   const isLoading = status === "loading";
-  return useMemo(() => (isLoading ? null : findForks(entries, leafId)), [isLoading, entries, leafId]);
+  return useMemo(() => (isLoading ? null : findForks(tree)), [isLoading, tree]);
 }
 
-function findForks(entries: readonly TreeEntry[], leafId: string | null): Forks {
-  const tree = buildTree(entries, leafId);
+function findForks(tree: Tree): Forks {
   const forks = new Map<string, Fork>();
   for (const node of tree.nodes.values()) {
     const siblings = siblingsOf(node, tree);

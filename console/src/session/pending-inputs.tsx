@@ -1,7 +1,7 @@
 import { Pencil, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { errorText, useChange, useMay, useOffline } from "../connect/gateway.tsx";
 import { useSessionRow } from "../frame.tsx";
 import { rowName } from "../live/session-row.ts";
 import type { PendingInput } from "../live/transcript.ts";
@@ -57,7 +57,8 @@ interface PendingRowProps {
 }
 
 function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const place = useSessionPlace();
   const mayEdit = useMay("runs.edit");
   const mayCancel = useMay("runs.abort");
@@ -81,23 +82,24 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
   };
   const cancel = () => {
     changeEdit(null);
-    void attempt(() => client.call("runs.abort", { ...whose, reason: "Canceled in the console." }));
+    void attempt(() => change("runs.abort", { ...whose, reason: "Canceled in the console." }));
   };
   const save = ({ text, base }: QueuedEdit) => {
     changeEdit({ text, base, isSaving: true });
-    void attempt(() => client.call("runs.edit", { ...whose, message: text, expectedText: base }));
+    void attempt(() => change("runs.edit", { ...whose, message: text, expectedText: base }));
   };
   return (
     <li className={styles.row}>
       <span className={styles.state}>queued</span>
       {edit === null ? (
-        <span className={styles.text}>
+        <span className={styles.text} dir="auto">
           {source !== null && <QueuedSource source={source} isResult={isResult(input.provenance)} />}
           {previewLine(source === null ? text : quotedText(text), 300)}
         </span>
       ) : (
         <textarea
           className={styles.text}
+          dir="auto"
           autoFocus
           value={edit.text}
           aria-label="Queued message"
@@ -107,7 +109,7 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
             if (event.key === "Escape") changeEdit(null);
             if (event.key !== "Enter" || event.shiftKey) return;
             event.preventDefault();
-            if (!isChanged) save(edit);
+            if (!isChanged && offline === null) save(edit);
           }}
         />
       )}
@@ -126,20 +128,20 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
         </button>
       )}
       {edit !== null && !isChanged && (
-        <button type="button" onClick={() => save(edit)}>
+        <button type="button" onClick={() => save(edit)} {...offline}>
           Save
         </button>
       )}
       {mayCancel && (
-        <button type="button" aria-label="Cancel the queued message" onClick={cancel}>
+        <button type="button" aria-label="Cancel the queued message" onClick={cancel} {...offline}>
           <X size={13} />
         </button>
       )}
       {isChanged && (
         <div className={styles.conflict} role="alert">
           <p>Someone else has changed this message. It now says:</p>
-          <blockquote>{written}</blockquote>
-          <button type="button" onClick={() => save({ ...edit, base: written })}>
+          <blockquote dir="auto">{written}</blockquote>
+          <button type="button" onClick={() => save({ ...edit, base: written })} {...offline}>
             Save mine instead
           </button>
           <button type="button" onClick={() => changeEdit(null)}>
@@ -163,7 +165,10 @@ function QueuedSource({
   return (
     <>
       {isResult ? "Result of" : "Message from"}{" "}
-      <Link href={sessionPath(source)}>{rowName(row ?? source)}</Link>:{" "}
+      <Link href={sessionPath(source)}>
+        <bdi>{rowName(row ?? source)}</bdi>
+      </Link>
+      :{" "}
     </>
   );
 }

@@ -88,7 +88,9 @@ export function mayBecomeControlWord(text: string): boolean {
 }
 
 /** Returns the kind of row for input from this source. */
-export function kindOfSender(provenance: Provenance | undefined): RowKind {
+export function kindOfSender(
+  provenance: { readonly kind?: string | undefined } | undefined,
+): "user" | "session" | "system" {
   if (provenance?.kind === "inter_session") return "session";
   return provenance?.kind === "internal_system" ? "system" : "user";
 }
@@ -253,12 +255,6 @@ export function quotedText(text: string): string {
 /** Whether a message reports the end of another session's turn, such as the result of a helper. */
 export function isResult(provenance: Provenance | undefined): boolean {
   return provenance?.kind === "inter_session" && provenance.deliveryId?.startsWith("announce:") === true;
-}
-
-/** Returns a row's text for previews. Of a message from another session, only the text that the session wrote is kept. */
-export function previewText(entry: TranscriptEntry): string {
-  const text = rowText(entry);
-  return rowKind(entry) === "session" ? quotedText(text) : text;
 }
 
 const lowerCase = new WeakMap<TranscriptEntry, string>();

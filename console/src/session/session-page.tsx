@@ -1,7 +1,7 @@
 import { Search } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useSearchParams } from "wouter";
-import { errorText, useCall, useGateway, useMay } from "../connect/gateway.tsx";
+import { errorText, useCall, useChange, useGateway, useMay, useOffline } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { isMain, useHome } from "../live/home.ts";
 import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
@@ -10,7 +10,9 @@ import { TranscriptReader } from "../live/transcript-reader.ts";
 import type { SessionPlace } from "../paths.ts";
 import { sessionPath, userParam } from "../paths.ts";
 import { useLeafMoves } from "../tree/leaf-move.tsx";
+import { useTree } from "../tree/tree-data.ts";
 import buttons from "../ui/button.module.css";
+import { Kbd } from "../ui/keys.tsx";
 import { ErrorNotice, Notice } from "../ui/notice.tsx";
 import { oneLine } from "../ui/plain-text.ts";
 import { SessionPlaceProvider, SessionViewPage, useRoutePlace } from "../ui/session-head.tsx";
@@ -21,6 +23,8 @@ import { FindBar, useFind } from "./find-bar.tsx";
 import { ForksProvider, noForks, useForks } from "./forks.ts";
 import { AnswerAnnouncer } from "./live-row.tsx";
 import { PendingInputs } from "./pending-inputs.tsx";
+import type { ReadingPosition } from "./reading-position.ts";
+import { notePosition, readPosition } from "./reading-position.ts";
 import { SessionApprovals } from "./session-approvals.tsx";
 import styles from "./session-page.module.css";
 import { ThreadRail } from "./thread-rail.tsx";
@@ -56,7 +60,12 @@ export function SessionPage() {
 
 function SessionView({ place }: { readonly place: TranscriptPlace }) {
   const { client } = useGateway();
-  const [reader] = useState(() => new TranscriptReader(client, place));
+  const page = JSON.stringify(place);
+  const [resumed] = useState(() => readPosition(page));
+  const [reader] = useState(
+    () => new TranscriptReader(client, resumed === null ? place : { ...place, resumeAt: resumed.id }),
+  );
+  const onRead = useCallback((position: ReadingPosition | null) => notePosition(page, position), [page]);
   useEffect(() => {
     reader.open();
     return () => reader.close();
@@ -71,13 +80,24 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
   useEffect(() => {
     if (isEmptyPage) void reader.loadEarlier();
   }, [reader, isEmptyPage, state.entries]);
-  const forks = useForks(session);
+  const branches = useTree(session);
+  const forks = useForks(branches);
   const [target, setTarget] = useState<Target | null>(
-    place.around === undefined ? null : { id: place.around },
+    resumed ?? (place.around === undefined ? null : { id: place.around }),
   );
   const find = useFind(settled, reader, setTarget);
   const takesFocus = useLanding(place.around === undefined);
-  const travel = useCallback((id: string) => setTarget({ id }), []);
+  const travel = useCallback(
+    (id: string) => {
+      const goal = { id };
+      setTarget(goal);
+      // If the entry cannot be loaded now, the transcript must not jump to it when it is loaded for another reason.
+      void reader
+        .goTo(id)
+        .then((isLoaded) => isLoaded || setTarget((current) => (current === goal ? null : current)));
+    },
+    [reader],
+  );
   const goToEnd = useCallback(async () => {
     await reader.goToEnd();
     setTarget({ id: null });
@@ -102,13 +122,8 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                 )}
                 <ContextSize state={state} place={session} />
               </span>
-              <button
-                type="button"
-                className={styles.find}
-                onClick={find.open}
-                title="Find in session (Ctrl+F)"
-              >
-                <Search size={14} aria-hidden /> Find
+              <button type="button" className={styles.find} onClick={find.open} title="Find in session">
+                <Search size={14} aria-hidden /> Find <Kbd keys="Mod+F" />
               </button>
             </>
           }
@@ -119,7 +134,12 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
               <ReadError state={state} onRetry={reader.retry} />
             )}
             <div className={styles.columns}>
-              <ThreadRail items={settled} forks={forks ?? noForks} onTravel={travel} />
+              <ThreadRail
+                tree={branches.tree}
+                leafId={state.branchLeafId ?? branches.leafId}
+                forks={forks ?? noForks}
+                onTravel={travel}
+              />
               {items.length > 0 ? (
                 <TranscriptView
                   items={items}
@@ -130,6 +150,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
                   loadLater={reader.loadLater}
                   loadError={state.loadError}
                   target={target}
+                  onRead={onRead}
                   highlight={find.words}
                   matches={find.matches}
                   forks={forks ?? noForks}
@@ -276,11 +297,12 @@ function useSleepingRuns(sessionKey: string | null, place: SessionPlace): readon
 /** The way back after the conversation was continued from another entry. */
 function MovedLeaf({ place, leafId }: { readonly place: SessionPlace; readonly leafId: string | null }) {
   const { move, error, undo } = useLeafMoves(place, leafId);
+  const offline = useOffline();
   if (move === null) return null;
   return (
     <p className={styles.bar} role="status">
       The conversation continues from “{move.text}”.
-      <button type="button" onClick={() => void undo()}>
+      <button type="button" onClick={() => void undo()} {...offline}>
         Undo
       </button>
       {error !== null && <span role="alert"> {error}</span>}
@@ -309,16 +331,17 @@ function OtherBranch({
 }
 
 function DeletedSession({ place }: { readonly place: SessionPlace }) {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const mayRestore = useMay("sessions.restore");
   const [error, setError] = useState<string | null>(null);
   const restore = () =>
-    client.call("sessions.restore", place).catch((failure: unknown) => setError(errorText(failure)));
+    change("sessions.restore", place).catch((failure: unknown) => setError(errorText(failure)));
   return (
     <p className={styles.bar} role="status">
       This session was deleted. {error}{" "}
       {mayRestore && (
-        <button type="button" onClick={() => void restore()}>
+        <button type="button" onClick={() => void restore()} {...offline}>
           Restore
         </button>
       )}{" "}

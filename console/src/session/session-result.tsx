@@ -144,7 +144,7 @@ function ResultSession({
   return (
     <>
       <Link href={sessionPath(place)}>
-        {rowName(row ?? { key, ...(label === undefined ? {} : { label }) })}
+        <bdi>{rowName(row ?? { key, ...(label === undefined ? {} : { label }) })}</bdi>
       </Link>
       {state !== "" && ` · ${state}`}
     </>

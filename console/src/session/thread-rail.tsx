@@ -1,10 +1,11 @@
 import { memo, useMemo } from "react";
-import { previewLine } from "../ui/preview.ts";
+import type { TreeEntry } from "../tree/tree-data.ts";
+import type { Tree, TreeNode } from "../tree/tree-model.ts";
+import { pathTo, previewOf } from "../tree/tree-model.ts";
 import { useRoving } from "../ui/roving.ts";
 import type { Fork } from "./forks.ts";
-import { previewText, rowKind } from "./rows.ts";
+import { kindOfSender } from "./rows.ts";
 import styles from "./thread-rail.module.css";
-import type { EntryItem } from "./transcript-view.tsx";
 
 interface Crossing {
   readonly id: string;
@@ -16,17 +17,26 @@ interface Crossing {
 
 const maxCrossings = 400;
 
-/** The session as a thread from top to bottom, with marks for people, other sessions, summaries and failures. */
+/**
+ * A branch as a thread from top to bottom, with marks for people, other sessions, summaries and failures. It shows the
+ * whole branch, including pages that are not loaded.
+ */
 export const ThreadRail = memo(function ThreadRail({
-  items,
+  tree,
+  leafId,
   forks,
   onTravel,
 }: {
-  readonly items: readonly EntryItem[];
+  readonly tree: Tree;
+  /** The last entry of the branch. */
+  readonly leafId: string | null;
   readonly forks: ReadonlyMap<string, Fork>;
   readonly onTravel: (id: string) => void;
 }) {
-  const crossings = useMemo(() => findCrossings(items, forks), [items, forks]);
+  const crossings = useMemo(
+    () => findCrossings(pathTo(leafId === null ? null : (tree.nodeAt.get(leafId) ?? null)), forks),
+    [tree, leafId, forks],
+  );
   const roving = useRoving(useMemo(() => crossings.map(({ id }) => id), [crossings]));
   return (
     <nav
@@ -45,26 +55,32 @@ export const ThreadRail = memo(function ThreadRail({
           title={title}
           aria-label={title}
           {...roving.item(id)}
-          onClick={() => onTravel(id)}
+          onClick={({ clientY, detail }) =>
+            onTravel(detail === 0 ? id : nearest(roving.list.current, clientY))
+          }
         />
       ))}
     </nav>
   );
 });
 
-function findCrossings(items: readonly EntryItem[], forks: ReadonlyMap<string, Fork>): readonly Crossing[] {
-  const last = Math.max(1, items.length - 1);
-  const found = items.flatMap((item, index): Crossing[] => {
-    const kind = forks.has(item.id) ? "fork" : crossingKind(item);
+/** Returns the mark that is nearest to a pointer, because marks can overlap, above all on a touchscreen. */
+function nearest(rail: HTMLElement | null, y: number): string {
+  const distance = (mark: Element) => {
+    const { top, height } = mark.getBoundingClientRect();
+    return Math.abs(top + height / 2 - y);
+  };
+  const marks = [...(rail?.querySelectorAll<HTMLElement>("[data-roving]") ?? [])];
+  return marks.reduce((a, b) => (distance(b) < distance(a) ? b : a)).dataset.roving ?? "";
+}
+
+function findCrossings(path: readonly TreeNode[], forks: ReadonlyMap<string, Fork>): readonly Crossing[] {
+  const last = Math.max(1, path.length - 1);
+  const found = path.flatMap((node, index): Crossing[] => {
+    const { id } = node.entry;
+    const kind = forks.has(id) ? "fork" : crossingKind(node.entry);
     if (kind === null) return [];
-    return [
-      {
-        id: item.id,
-        kind,
-        at: index / last,
-        title: `${names[kind]}: ${previewLine(previewText(item.entry), 80)}`,
-      },
-    ];
+    return [{ id, kind, at: index / last, title: `${names[kind]}: ${previewOf(node, 80)}` }];
   });
   // More marks would overlap. Rare ones are kept.
   if (found.length <= maxCrossings) return found;
@@ -81,10 +97,11 @@ const names: Record<Crossing["kind"], string> = {
   fork: "Branches",
 };
 
-function crossingKind({ entry }: EntryItem): Crossing["kind"] | null {
-  const kind = rowKind(entry);
-  if (kind === "user" || kind === "session" || kind === "compaction" || kind === "summary") return kind;
-  const hasFailed =
-    entry.type === "message" && entry.message.role === "assistant" && entry.message.stopReason === "error";
-  return hasFailed ? "failed" : null;
+function crossingKind({ type, role, provenanceKind, stopReason }: TreeEntry): Crossing["kind"] | null {
+  if (type === "compaction") return "compaction";
+  if (type === "branch_summary") return "summary";
+  if (role === "assistant") return stopReason === "error" ? "failed" : null;
+  if (role !== "user") return null;
+  const kind = kindOfSender({ kind: provenanceKind });
+  return kind === "system" ? null : kind;
 }

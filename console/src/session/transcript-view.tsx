@@ -5,6 +5,7 @@ import type { TranscriptEntry, TranscriptState } from "../live/transcript.ts";
 import { EntryRow } from "./entry-row.tsx";
 import type { Fork } from "./forks.ts";
 import { LiveRow } from "./live-row.tsx";
+import type { ReadingPosition } from "./reading-position.ts";
 import { RowBoundary } from "./row-boundary.tsx";
 import { isShown } from "./rows.ts";
 import styles from "./transcript-view.module.css";
@@ -40,6 +41,8 @@ export function useItems(state: TranscriptState): {
 /** What to scroll into view once: an entry, or the end (`null`). A new object with the same target scrolls again. */
 export interface Target {
   readonly id: string | null;
+  /** Set for the entry at which reading goes on: how many of its pixels are above the view. It is not highlighted. */
+  readonly offset?: number;
 }
 
 export interface TranscriptViewProps {
@@ -51,6 +54,7 @@ export interface TranscriptViewProps {
   readonly loadLater: () => void;
   readonly loadError: string | null;
   readonly target: Target | null;
+  readonly onRead: (position: ReadingPosition | null) => void;
   /** The words in the find bar and the rows that contain them. */
   readonly highlight: string;
   readonly matches: ReadonlySet<string>;
@@ -70,6 +74,7 @@ export function TranscriptView({
   loadLater,
   loadError,
   target,
+  onRead,
   highlight,
   matches,
   forks,
@@ -87,6 +92,7 @@ export function TranscriptView({
     followOnAppend: !hasLater,
     // One pixel above the end is not the end. Less than one pixel is, because zoomed pages scroll by fractions.
     scrollEndThreshold: 0.9,
+    scrollPaddingStart: -(target?.offset ?? 0),
     useAnimationFrameWithResizeObserver: false,
     scrollToFn: (...target) => {
       elementScroll(...target);
@@ -103,19 +109,26 @@ export function TranscriptView({
     // Only when the first rows arrive. After that, the anchor keeps the position.
   }, [hasItems]);
 
+  const targetIndex = useMemo(() => items.findIndex(({ id }) => id === target?.id), [items, target]);
+  const reached = useRef<Target | null>(null);
   useEffect(() => {
-    if (target === null) return;
+    if (target === null || target === reached.current) return;
     if (target.id === null) {
       isAtEnd.current = true;
       return list.scrollToEnd();
     }
-    const index = items.findIndex(({ id }) => id === target.id);
-    if (index < 0) return;
+    if (targetIndex < 0) {
+      // An entry that is not loaded yet changes nothing. The one where reading goes on may no longer be there.
+      if (target.offset === undefined) return;
+      isAtEnd.current = true;
+      return list.scrollToEnd();
+    }
+    reached.current = target;
     // Does not rely on the scroll event, because rows that are shorter than estimated could prevent it.
     isAtEnd.current = false;
-    list.scrollToIndex(index, { align: "center" });
-    // A changed list must not scroll again. Only a new target does.
-  }, [target, hasItems]);
+    list.scrollToIndex(targetIndex, { align: target.offset === undefined ? "center" : "start" });
+    // A changed list must not scroll again. Only a new target does, at the latest when its page has been loaded.
+  }, [target, hasItems, targetIndex >= 0]);
 
   // The browser scrolls up when the rows get shorter or the view gets higher, and says so later, when there may be new
   // rows. A place that was the end in the meantime is therefore not one that the reader has scrolled to. The page's own
@@ -143,6 +156,10 @@ export function TranscriptView({
       scroller.current.dispatchEvent(new Event("scroll"));
     }
     notePosition();
+    const row = list.getVirtualItemForOffset(top);
+    const id = items[row?.index ?? -1]?.id;
+    const isEnd = isAtEnd.current && !hasLater;
+    onRead(isEnd || row === undefined || id === undefined ? null : { id, offset: top - row.start });
   };
   useLayoutEffect(measureEnd);
   useLayoutEffect(() => {
@@ -154,9 +171,14 @@ export function TranscriptView({
     return () => observer.disconnect();
   }, [list, hasLater]);
 
+  const highlighted = target?.offset === undefined ? target?.id : null;
   const rows = list.getVirtualItems();
   const first = rows[0]?.index ?? 0;
   useEffect(() => {
+    // The rows are still those at the top when the list has just been scrolled to a target. Rows in front of it would
+    // make the virtualizer scroll to another one.
+    const top = list.getVirtualItemForOffset(scroller.current?.scrollTop ?? 0)?.index ?? 0;
+    if (top > 20) return;
     if (first < 10 && hasEarlier && items.length > 0 && loadError === null) loadEarlier();
   }, [first, hasEarlier, items.length, loadEarlier, loadError]);
   const lastIndex = rows.at(-1)?.index ?? 0;
@@ -187,12 +209,12 @@ export function TranscriptView({
               style={{ transform: `translateY(${row.start}px)` }}
             >
               {item.kind === "entry" ? (
-                <RowBoundary entry={item.entry} isTarget={item.id === target?.id}>
+                <RowBoundary entry={item.entry} isTarget={item.id === highlighted}>
                   <EntryRow
                     entry={item.entry}
                     agentId={agentId}
                     highlight={matches.has(item.id) ? highlight : ""}
-                    isTarget={item.id === target?.id}
+                    isTarget={item.id === highlighted}
                     fork={forks.get(item.id)}
                   />
                 </RowBoundary>

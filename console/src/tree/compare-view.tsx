@@ -40,7 +40,7 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
           ) : (
             <>
               Both follow <span className={styles.role}>{roleWord(roleOf(ancestor))}</span> “
-              {previewOf(ancestor, 160)}”
+              <bdi>{previewOf(ancestor, 160)}</bdi>”
             </>
           )}
         </p>
@@ -116,7 +116,8 @@ function BranchEntries({
             ))
           : nodes.slice(0, maxEntries).map((node) => (
               <p key={node.entry.id} className={styles.preview}>
-                <span className={styles.role}>{roleWord(roleOf(node))}</span> {previewOf(node, 200)}
+                <span className={styles.role}>{roleWord(roleOf(node))}</span>{" "}
+                <bdi>{previewOf(node, 200)}</bdi>
               </p>
             ))}
         {(page.data?.hasLater ?? nodes.length > maxEntries) && (

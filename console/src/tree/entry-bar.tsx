@@ -1,6 +1,6 @@
 import type { FormEvent } from "react";
 import { useState } from "react";
-import { errorText, useGateway, useMay } from "../connect/gateway.tsx";
+import { errorText, useChange, useMay, useOffline } from "../connect/gateway.tsx";
 import { roleWord } from "../session/rows.ts";
 import buttons from "../ui/button.module.css";
 import { isInputMethod, Kbd, useKeys } from "../ui/keys.tsx";
@@ -25,6 +25,7 @@ export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled 
   const count = siblingsOf(node, tree).length;
   const [isLabeling, setIsLabeling] = useState(false);
   const mayLabel = useMay("sessions.label");
+  const offline = useOffline();
   useKeys({ l: mayLabel && !isLabeling ? () => setIsLabeling(true) : null });
   return (
     <footer className={styles.bar}>
@@ -69,6 +70,7 @@ export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled 
             className={buttons.button}
             onClick={onContinue ?? undefined}
             disabled={onContinue === null}
+            {...offline}
           >
             Continue from here <Kbd keys="b" />
           </button>
@@ -87,7 +89,8 @@ function LabelForm({
   readonly onDone: () => void;
   readonly onLabeled: () => void;
 }) {
-  const { client } = useGateway();
+  const change = useChange();
+  const offline = useOffline();
   const place = useRoutePlace();
   const [text, setText] = useState(node.entry.label ?? "");
   const [error, setError] = useState<string | null>(null);
@@ -95,7 +98,7 @@ function LabelForm({
     event.preventDefault();
     const label = text.trim();
     try {
-      await client.call("sessions.label", {
+      await change("sessions.label", {
         ...place,
         entryId: node.entry.id,
         label: label === "" ? null : label,
@@ -127,7 +130,7 @@ function LabelForm({
           onDone();
         }}
       />
-      <button type="submit" className={buttons.button} data-look="main">
+      <button type="submit" className={buttons.button} data-look="main" {...offline}>
         Save <Kbd keys="Enter" />
       </button>
       <button type="button" className={buttons.button} onClick={onDone}>

@@ -1,5 +1,5 @@
 import { useReducer, useState } from "react";
-import { errorText, useGateway } from "../connect/gateway.tsx";
+import { errorText, useChange, useGateway } from "../connect/gateway.tsx";
 import { idOf } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { ownerOf } from "../paths.ts";
@@ -25,6 +25,7 @@ interface LeafMoves {
 /** Continues a session from another entry, with undo. `leafId` is the session's current leaf. */
 export function useLeafMoves(place: SessionPlace, leafId: string | null): LeafMoves {
   const { client } = useGateway();
+  const change = useChange();
   const id = idOf({ ...place, userId: ownerOf(client, place) });
   const [, render] = useReducer((count: number) => count + 1, 0);
   const [error, setError] = useState<string | null>(null);
@@ -33,7 +34,7 @@ export function useLeafMoves(place: SessionPlace, leafId: string | null): LeafMo
   const go = async (to: string | null, next: LeafMove | null) => {
     setError(null);
     try {
-      await client.call("sessions.branch", { ...place, entryId: to });
+      await change("sessions.branch", { ...place, entryId: to });
       if (next === null) moves.delete(id);
       else moves.set(id, next);
       render();

@@ -1,9 +1,11 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Params, Result, SkeinClient } from "skein/client";
 import { CallError } from "skein/client";
 import { useEvents, useGateway } from "../connect/gateway.tsx";
 import { SingleFlight } from "../connect/single-flight.ts";
 import type { SessionPlace } from "../paths.ts";
+import type { Tree } from "./tree-model.ts";
+import { buildTree } from "./tree-model.ts";
 
 export type TreeEntry = Result<"sessions.tree">["entries"][number];
 
@@ -25,8 +27,13 @@ const loading: TreeState = {
 };
 const pageSize = 5000;
 
+export interface SessionTree extends Pick<TreeState, "status" | "error" | "leafId"> {
+  readonly tree: Tree;
+  readonly refresh: () => Promise<void>;
+}
+
 /** Every entry in a session. After an event, only appended entries are read, because a tree can have thousands. */
-export function useTree(place: SessionPlace): TreeState & { readonly refresh: () => Promise<void> } {
+export function useTree(place: SessionPlace): SessionTree {
   const { client } = useGateway();
   const [state, setState] = useState(loading);
   const reader = useRef<TreeReader | null>(null);
@@ -45,7 +52,9 @@ export function useTree(place: SessionPlace): TreeState & { readonly refresh: ()
     if (isOther) return void reader.current?.read();
     if (event === "entry.appended" || event.startsWith("session.")) reader.current?.readNewSoon();
   });
-  return { ...state, refresh: async () => reader.current?.readNew() };
+  const { status, error, entries, leafId } = state;
+  const tree = useMemo(() => buildTree(entries, leafId), [entries, leafId]);
+  return { status, error, leafId, tree, refresh: async () => reader.current?.readNew() };
 }
 
 class TreeReader {

@@ -15,6 +15,8 @@ export interface TreeNode {
 
 export interface Tree {
   readonly nodes: ReadonlyMap<string, TreeNode>;
+  /** The node of every entry. A bookkeeping entry is represented by the entry that it follows, if there is one. */
+  readonly nodeAt: ReadonlyMap<string, TreeNode | null>;
   readonly roots: readonly TreeNode[];
   /** The last entry of the active branch. */
   readonly leaf: TreeNode | null;
@@ -24,7 +26,6 @@ export interface Tree {
 
 export function buildTree(entries: readonly TreeEntry[], leafId: string | null): Tree {
   const nodes = new Map<string, TreeNode>();
-  // A bookkeeping entry is represented by the entry that it follows.
   const nodeAt = new Map<string, TreeNode | null>();
   const roots: TreeNode[] = [];
   for (const entry of entries) {
@@ -41,7 +42,8 @@ export function buildTree(entries: readonly TreeEntry[], leafId: string | null):
   }
   const leaf = leafId === null ? null : (nodeAt.get(leafId) ?? null);
   for (let node = leaf; node !== null; node = node.parent) node.isActive = true;
-  return { nodes, roots, leaf, tips: [...nodes.values()].filter(({ children }) => children.length === 0) };
+  const tips = [...nodes.values()].filter(({ children }) => children.length === 0);
+  return { nodes, nodeAt, roots, leaf, tips };
 }
 
 /** The first entries of the inactive branches, in log order. */

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import { useLocation } from "wouter";
-import { errorText, useMay } from "../connect/gateway.tsx";
+import { errorText, useMay, useOffline } from "../connect/gateway.tsx";
 import { sessionPath } from "../paths.ts";
 import buttons from "../ui/button.module.css";
 import { Kbd, useKeys } from "../ui/keys.tsx";
@@ -13,18 +13,18 @@ import { useLeafMoves } from "./leaf-move.tsx";
 import { useTree } from "./tree-data.ts";
 import { TreeList } from "./tree-list.tsx";
 import type { TreeNode } from "./tree-model.ts";
-import { buildTree, otherBranches, previewOf, tipOf } from "./tree-model.ts";
+import { otherBranches, previewOf, tipOf } from "./tree-model.ts";
 import styles from "./tree-page.module.css";
 
 /** `/s/<key>/tree?user=&entry=&compare=&with=`: every branch of a session. */
 export default function TreePage() {
   const place = useRoutePlace();
-  const { status, error, entries, leafId, refresh } = useTree(place);
-  const tree = useMemo(() => buildTree(entries, leafId), [entries, leafId]);
+  const { status, error, tree, leafId, refresh } = useTree(place);
   const [query, change] = useQueryFields();
   const [, navigate] = useLocation();
   const { move, error: failure, ...moves } = useLeafMoves(place, leafId);
   const mayBranch = useMay("sessions.branch");
+  const offline = useOffline();
 
   const [entryId, choose] = useDelayedField(query.get("entry"), (id) =>
     change({ entry: id }, { replace: true }),
@@ -70,7 +70,7 @@ export default function TreePage() {
         {move !== null && (
           <p className={styles.move} role="status">
             <span>The conversation continues from “{move.text}”.</span>
-            <button type="button" className={buttons.button} onClick={() => undo?.()}>
+            <button type="button" className={buttons.button} onClick={() => undo?.()} {...offline}>
               Undo <Kbd keys="u" />
             </button>
           </p>

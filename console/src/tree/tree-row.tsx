@@ -68,7 +68,11 @@ export function TreeRowView({ id, row, siblings, isCurrent, isLeaf, top, height,
       <span className={styles.preview} dir="auto">
         {previewOf(node, 200) || "(empty)"}
       </span>
-      {entry.label !== undefined && <span className={styles.label}>{oneLine(entry.label, 60)}</span>}
+      {entry.label !== undefined && (
+        <span className={styles.label} dir="auto">
+          {oneLine(entry.label, 60)}
+        </span>
+      )}
       {isLeaf && <span className={styles.leaf}>leaf</span>}
       <time className={styles.time} dateTime={entry.timestamp} title={fullTime(at)}>
         {entryTime(at)}

@@ -29,7 +29,7 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
         <span>{language}</span>
         <CopyButton text={text} />
       </figcaption>
-      <pre className={styles.code} tabIndex={0}>
+      <pre className={styles.code} tabIndex={0} dir={language === "" ? "auto" : "ltr"}>
         {folded === null ? (
           <Code text={text} language={language} isOpen={isOpen} />
         ) : (
@@ -47,7 +47,7 @@ export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProp
 /** Shown in place of the middle of a long text. */
 export function ShowMore({ hidden, onClick }: { readonly hidden: string; readonly onClick: () => void }) {
   return (
-    <button type="button" className={styles.more} onClick={onClick}>
+    <button type="button" className={styles.more} dir="ltr" onClick={onClick}>
       {hidden} hidden. Show more
     </button>
   );
@@ -73,7 +73,13 @@ function Code({ text, language, isOpen }: Required<CodeBlockProps>) {
   return <code>{isColored && colored?.text === text ? colored.nodes : text}</code>;
 }
 
-export function CopyButton({ text, label = "Copy" }: { readonly text: string; readonly label?: string }) {
+interface CopyButtonProps {
+  readonly text: string;
+  readonly label?: string;
+  readonly autoFocus?: boolean;
+}
+
+export function CopyButton({ text, label = "Copy", autoFocus = false }: CopyButtonProps) {
   const [result, setResult] = useState<"copied" | "failed" | null>(null);
   const button = useRef<HTMLButtonElement>(null);
   const copy = async () => {
@@ -96,6 +102,7 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
         onClick={() => void copy()}
         aria-label={name}
         title={name}
+        autoFocus={autoFocus}
       >
         {result === "copied" ? <Check size={13} /> : <Copy size={13} />}
       </button>

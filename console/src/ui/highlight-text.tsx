@@ -9,7 +9,7 @@ const maxChars = 4000;
  */
 export function Highlight({ text, words }: { readonly text: string; readonly words: string }) {
   return (
-    <div style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
+    <div dir="auto" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
       {excerptAt(text, words).map((part, index) => (
         <Fragment key={index}>{index % 2 === 1 ? <mark>{part}</mark> : part}</Fragment>
       ))}

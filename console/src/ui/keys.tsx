@@ -63,11 +63,11 @@ const symbols: Record<string, string> = {
 
 /** A button's key, shown on the button while it is active. */
 export function Kbd({ keys }: { readonly keys: string }) {
-  if (/^[a-z0-9]$/.test(keys) && !hasLetterKeys()) return null;
+  if (/^[a-z0-9+-]$/.test(keys) && !hasLetterKeys()) return null;
   return (
     <kbd aria-hidden>
       {keys
-        .split("+")
+        .split(/(?<=\w)\+/)
         .map((key) => symbols[key] ?? key)
         .join(isApple ? "" : "+")}
     </kbd>

@@ -1,4 +1,4 @@
-import type { Token } from "marked";
+import type { Token, Tokens } from "marked";
 import { getDefaults, Lexer, Tokenizer } from "marked";
 import { hiddenCount } from "./plain-text.ts";
 
@@ -213,7 +213,7 @@ const inlineRules = {
 /** Returns a piece's tokens, or `null` if it is too long or too deeply nested to be parsed. */
 export function parsePiece(text: string, targets: LinkTargets): readonly Token[] | null {
   if (text.length > longestParagraph || tooDeep.test(text)) return null;
-  const tokenizer = new Tokenizer();
+  const tokenizer = new PieceTokenizer();
   const lexer = new Lexer({ ...getDefaults(), tokenizer });
   tokenizer.rules = { ...tokenizer.rules, inline: inlineRules };
   for (const [label, href] of Object.entries(targets)) lexer.tokens.links[label] = { href, title: null };
@@ -223,7 +223,29 @@ export function parsePiece(text: string, targets: LinkTargets): readonly Token[]
     if (inlineWork(src) <= maxInlineWork) lexer.inlineTokens(src, inside);
     else inside.push({ type: "text", raw: src, text: src });
   }
-  return tokens.filter(({ type }) => type !== "space" && type !== "def");
+  return tokens.filter(({ type }) => type !== "space");
+}
+
+class PieceTokenizer extends Tokenizer {
+  /** The last column shows the cells of a row that has more of them than the table has columns. Marked drops them. */
+  override table(source: string): Tokens.Table | undefined {
+    const table = super.table(source);
+    const lines = table?.raw.split("\n").slice(2) ?? [];
+    table?.rows.forEach((cells, row) => {
+      const surplus = surplusCells(lines[row] ?? "", cells.length);
+      if (surplus !== "") this.lexer.inline(` ${surplus}`, cells.at(-1)?.tokens);
+    });
+    return table;
+  }
+}
+
+function surplusCells(row: string, columnCount: number): string {
+  let left = columnCount + (row.trimStart().startsWith("|") ? 1 : 0);
+  for (const { 0: sign, index } of row.matchAll(/\\.|\|/g)) {
+    if (sign === "|") left -= 1;
+    if (left === 0) return row.slice(index).trimEnd().replace(/\|$/, "").trimEnd();
+  }
+  return "";
 }
 
 function inlineWork(paragraph: string): number {
@@ -242,19 +264,20 @@ export function unescapeEntities(text: string): string {
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
 }
 
-function textOf(tokens: readonly Token[]): string {
+/** Returns the text of inline tokens as it is shown. */
+export function shownText(tokens: readonly Token[]): string {
   return tokens
     .map((token) =>
       "tokens" in token && token.tokens !== undefined
-        ? textOf(token.tokens)
+        ? shownText(token.tokens)
         : unescapeEntities("text" in token ? token.text : token.raw),
     )
     .join("");
 }
 
 /** Returns the host of a link whose text is an address of another host, so that the text deceives no one. */
-export function hiddenHost(href: string, tokens: readonly Token[]): string | null {
-  const shown = /(?:https?:\/\/|www\.)[^\s/?#@:]+/i.exec(textOf(tokens))?.[0];
+export function hiddenHost(href: string, text: string): string | null {
+  const shown = /(?:https?:\/\/|www\.)[^\s/?#@:]+/i.exec(text)?.[0];
   if (shown === undefined) return null;
   const host = hostOf(href);
   return hostOf(/^http/i.test(shown) ? shown : `https://${shown}`) === host ? null : host;

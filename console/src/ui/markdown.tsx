@@ -10,15 +10,17 @@ import {
   foldPieces,
   hiddenHost,
   parsePiece,
+  shownText,
   splitMarkdown,
   targetsOf,
   unescapeEntities,
 } from "./markdown-pieces.ts";
+import { isBlank } from "./plain-text.ts";
 
 /**
  * Markdown from models and other untrusted sources. Tokens become elements, and text is never interpreted as HTML.
- * Remote images become links, and links open only http, https and mail addresses. Only the ends of a long text are
- * mounted.
+ * Remote images become links, and links open only http, https and mail addresses. What the model reads is never hidden:
+ * definitions, titles and the targets of other links are shown as text. Only the ends of a long text are mounted.
  */
 export const Markdown = memo(function Markdown({
   text,
@@ -86,16 +88,25 @@ const Piece = memo(
 
 function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): ReactNode {
   if (depth > maxDepth) return <p key={key}>{token.raw}</p>;
+  // A quote or an item has one direction, which the browser takes from the text in it that has none of its own.
+  const direction = depth === 0 ? { dir: "auto" } : {};
   switch (token.type) {
-    case "def":
     case "space":
       return null;
     case "heading": {
       const Heading = `h${Math.min(6, (token as Tokens.Heading).depth + 2)}` as "h3";
-      return <Heading key={key}>{renderInline(token.tokens)}</Heading>;
+      return (
+        <Heading key={key} {...direction}>
+          {renderInline(token.tokens)}
+        </Heading>
+      );
     }
     case "paragraph":
-      return <p key={key}>{renderInline(token.tokens)}</p>;
+      return (
+        <p key={key} {...direction}>
+          {renderInline(token.tokens)}
+        </p>
+      );
     case "text":
       return (
         <Fragment key={key}>{token.tokens === undefined ? token.text : renderInline(token.tokens)}</Fragment>
@@ -112,14 +123,20 @@ function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): Rea
       );
     }
     case "blockquote":
-      return <blockquote key={key}>{renderBlocks(token.tokens, isOpen, depth + 1)}</blockquote>;
+      return (
+        <blockquote key={key} dir="auto">
+          {renderBlocks(token.tokens, isOpen, depth + 1)}
+        </blockquote>
+      );
     case "list": {
       const { ordered, start, items } = token as Tokens.List;
       const List = ordered ? "ol" : "ul";
       return (
         <List key={key} {...(ordered && start !== "" && start !== 1 ? { start: Number(start) } : {})}>
           {items.map((item, index) => (
-            <li key={index}>{renderBlocks(item.tokens, isOpen, depth + 1)}</li>
+            <li key={index} dir="auto">
+              {renderBlocks(item.tokens, isOpen, depth + 1)}
+            </li>
           ))}
         </List>
       );
@@ -131,7 +148,11 @@ function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): Rea
     case "checkbox":
       return renderCheckbox(token as Tokens.Checkbox, key);
     default:
-      return <p key={key}>{token.raw}</p>;
+      return (
+        <p key={key} {...direction}>
+          {token.raw}
+        </p>
+      );
   }
 }
 
@@ -153,7 +174,7 @@ function renderTable({ header, rows, align }: Tokens.Table, key: number): ReactN
         <thead>
           <tr>
             {header.map((cell, index) => (
-              <th key={index} {...side(index)}>
+              <th key={index} dir="auto" {...side(index)}>
                 {renderInline(cell.tokens)}
               </th>
             ))}
@@ -163,7 +184,7 @@ function renderTable({ header, rows, align }: Tokens.Table, key: number): ReactN
           {rows.map((cells, row) => (
             <tr key={row}>
               {cells.map((cell, index) => (
-                <td key={index} {...side(index)}>
+                <td key={index} dir="auto" {...side(index)}>
                   {renderInline(cell.tokens)}
                 </td>
               ))}
@@ -193,14 +214,14 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
         return renderCheckbox(token as Tokens.Checkbox, key);
       case "link":
         return (
-          <SafeLink key={key} href={token.href} tokens={token.tokens}>
+          <SafeLink key={key} link={token as Tokens.Link}>
             {renderInline(token.tokens, depth + 1)}
           </SafeLink>
         );
       case "image":
         return (
-          <SafeLink key={key} href={token.href} tokens={token.tokens}>
-            {token.text === "" ? token.href : token.text}
+          <SafeLink key={key} link={token as Tokens.Image}>
+            {token.text}
           </SafeLink>
         );
       case "escape":
@@ -219,18 +240,26 @@ function renderInline(tokens: readonly Token[] | undefined, depth = 0): ReactNod
 }
 
 interface SafeLinkProps {
-  readonly href: string;
-  readonly tokens: readonly Token[] | undefined;
+  readonly link: Tokens.Link | Tokens.Image;
   readonly children: ReactNode;
 }
 
-function SafeLink({ href, tokens = [], children }: SafeLinkProps) {
-  if (!/^(?:https?:|mailto:)/i.test(href)) return <>{children}</>;
-  const host = hiddenHost(href, tokens);
+/** A link followed by what its text does not say: a title, another host, or the target if there is nothing to click. */
+function SafeLink({ link: { href, title, tokens }, children }: SafeLinkProps) {
+  const isSafe = /^(?:https?:|mailto:)/i.test(href);
+  const text = shownText(tokens);
+  const isHidden = isBlank(text) || (!isSafe && !text.includes(href));
+  const notes = [isHidden ? href : isSafe ? hiddenHost(href, text) : null, title].filter((note) => !!note);
+  const shown = (
+    <>
+      {children}
+      {notes.length > 0 && ` (${notes.join(", ")})`}
+    </>
+  );
+  if (!isSafe) return shown;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
-      {children}
-      {host !== null && ` (${host})`}
+      {shown}
     </a>
   );
 }

@@ -68,11 +68,11 @@ export function ErrorLine({ intro = "", ...props }: ErrorProps & { readonly intr
   );
 }
 
-/** Shown above every page while the gateway is offline, because the displayed data might be outdated. */
+/** Shown over every page while the gateway is offline, because the displayed data might be outdated. */
 export function OfflineBar() {
   if (useConnectionState() === "open") return null;
   return (
-    <p className={styles.bar} role="status">
+    <p className={styles.offline} role="status">
       Gateway offline. Reconnecting…
     </p>
   );

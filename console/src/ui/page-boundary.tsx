@@ -8,6 +8,8 @@ import { Notice } from "./notice.tsx";
 interface BoundaryProps {
   /** Another page starts without the previous page's failure. */
   readonly path: string;
+  /** Replaces the notice that takes the room of a whole page. */
+  readonly fallback?: (retry: () => void) => ReactNode;
   readonly children: ReactNode;
 }
 
@@ -27,6 +29,10 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
     if (path !== this.props.path && this.state.error !== null) this.#retry();
   }
 
+  override componentWillUnmount(): void {
+    if (this.state.error !== null) retryFailedParts();
+  }
+
   #retry(): void {
     retryFailedParts();
     this.setState({ error: null });
@@ -34,7 +40,9 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
 
   override render(): ReactNode {
     const { error } = this.state;
-    if (error === null) return this.props.children;
+    const { children, fallback } = this.props;
+    if (error === null) return children;
+    if (fallback !== undefined) return fallback(() => this.#retry());
     // After a gateway update, the page's parts can be found only after a reload, which loses attachments.
     return (
       <Notice text={`This page cannot be shown: ${error.message}`} isError>

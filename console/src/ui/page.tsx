@@ -3,10 +3,13 @@ import { useEffect } from "react";
 import styles from "./page.module.css";
 import { plainText } from "./plain-text.ts";
 
-/** Sets the page's name in the browser's tabs and history. */
+/** Sets the page's name in the browser's tabs and history. After a sign-out, neither a session's name nor words stay there. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = plainText(`${title} · Skein`);
+    return () => {
+      document.title = "Skein";
+    };
   }, [title]);
 }
 

@@ -39,6 +39,11 @@ export function plainText(text: string): string {
   });
 }
 
+/** Whether nothing of a text would be visible. */
+export function isBlank(text: string): boolean {
+  return /^[\s\u2800\ufffc]*$/.test(text);
+}
+
 /** Returns the beginning of a text on one line, at most `most` characters long. It ends with a whole word where there are spaces. */
 export function oneLine(text: string, most = 200): string {
   const line = plainText(

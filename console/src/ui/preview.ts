@@ -1,17 +1,21 @@
 import type { Token } from "marked";
 import { parsePiece, unescapeEntities } from "./markdown-pieces.ts";
-import { oneLine } from "./plain-text.ts";
+import { isBlank, oneLine } from "./plain-text.ts";
 
 /** The beginning of a message on one line, at most `most` characters, without the marks of Markdown. */
 export function previewLine(text: string, most = 200): string {
-  return oneLine(withoutMarkup(text.slice(0, most * 4)), most);
+  return oneLine(withoutMarkup(text.trimStart().slice(0, most * 4)), most);
 }
 
-/** A text as it reads when its Markdown is shown. A mark whose partner was cut off is left out, too. */
+/**
+ * A text as it reads when its Markdown is shown. A mark whose partner was cut off is left out, too. A text that has
+ * nothing but marks is returned as it is, so that no preview looks empty.
+ */
 export function withoutMarkup(text: string): string {
   const tokens = parsePiece(text, {});
   if (tokens === null) return text;
-  return joinTexts(tokens, " ");
+  const shown = joinTexts(tokens, " ");
+  return isBlank(shown) ? text : shown;
 }
 
 function joinTexts(tokens: readonly Token[], between: string): string {
@@ -30,6 +34,9 @@ function textOf(token: Token): string {
         .flat()
         .map((cell: { readonly tokens: readonly Token[] }) => joinTexts(cell.tokens, ""))
         .join(" ");
+    case "code":
+      // The lines of previews are joined, so that all of a code block can be on the line that opens it.
+      return token.text || (token.lang ?? "");
     case "hr":
     case "br":
     case "checkbox":

@@ -2,10 +2,11 @@ import type { ReactNode } from "react";
 import { createContext, useContext, useMemo } from "react";
 import { CallError } from "skein/client";
 import { Link, useParams, useSearchParams } from "wouter";
-import { useCall } from "../connect/gateway.tsx";
+import { useCall, useGateway } from "../connect/gateway.tsx";
 import { useRefresh } from "../connect/refresh.ts";
 import { isMain, useHome } from "../live/home.ts";
-import { rowName } from "../live/session-row.ts";
+import type { NamedRow } from "../live/session-row.ts";
+import { rowName, shownUser } from "../live/session-row.ts";
 import type { SessionPlace } from "../paths.ts";
 import { decodeKey, sessionPath, userParam } from "../paths.ts";
 import { Notice } from "./notice.tsx";
@@ -43,11 +44,32 @@ export function useRoutePlace(): SessionPlace {
 }
 
 /** A session's name in a list. A helper's task follows its label. */
-export function SessionName({ name, task }: { readonly name: string; readonly task: string }) {
+export function SessionName({ name, task }: { readonly name: ReactNode; readonly task: string }) {
   return (
     <>
-      {name}
-      {task !== "" && <span className={styles.task}> {task}</span>}
+      <bdi>{name}</bdi>
+      {task !== "" && (
+        <span className={styles.task}>
+          {" "}
+          <bdi>{task}</bdi>
+        </span>
+      )}
+    </>
+  );
+}
+
+/** The same text as `fullName`. A name that is written from right to left does not trade places with the user's. */
+export function FullName({ row }: { readonly row: NamedRow }) {
+  const user = shownUser(useGateway().client, row);
+  return (
+    <>
+      <bdi>{rowName(row)}</bdi>
+      {user !== null && (
+        <>
+          {" "}
+          · <bdi>{user}</bdi>
+        </>
+      )}
     </>
   );
 }
@@ -84,7 +106,7 @@ export function SessionViewPage({
       <header className={styles.head}>
         <span className={styles.thread} aria-hidden />
         <h1 className={styles.title}>
-          <span className={styles.kind}>Session</span> {name}
+          <span className={styles.kind}>Session</span> <bdi>{name}</bdi>
         </h1>
         <nav className={styles.views} aria-label="Views of this session">
           {views.map(([each, text]) => (

@@ -30,65 +30,59 @@ interface ThreadOwner {
   readonly userId?: string | undefined;
   /** The parent's key. */
   readonly spawnedBy?: string | undefined;
-  readonly label?: string | undefined;
-  /** When it first did something, as far as the list says. */
-  readonly startedAt?: number | undefined;
 }
 
 const hueCount = 12;
+/** A session without a parent should look different from this many families before it. */
+const nearbyFamilies = 4;
 const threads = new Map<string, number>();
-const idsByPlace = new Map<string, string>();
-const threadsByParent = new Map<string, readonly number[]>();
-/** The threads of the two latest sessions without a parent, latest first. */
-let recentRoots: readonly number[] = [];
+/** The place of each session's root, by the session's place. */
+const roots = new Map<string, string>();
+/** The threads of each family, by the place of its root. */
+const families = new Map<string, Set<number>>();
+/** The threads of the latest families. */
+let nearby: readonly Set<number>[] = [];
 
 /**
- * Assigns threads to sessions. The hue depends on the session's ID alone, so a session has the same hue in every list and
- * after every reload. Only the lightness depends on the others: a child with the hue of its parent or of an earlier
- * sibling has the other lightness, and so has a session without a parent that has the hue of one of the two before it.
+ * Assigns threads to sessions. The hue is hashed from the session's ID. A session whose thread already belongs to an
+ * older session of its own or of a nearby family has the same hue with the other lightness or, if that is not free
+ * either, the next free hue. A thread that has been assigned never changes while the page is open.
  */
 export function assignThreads(sessions: readonly ThreadOwner[]): void {
   const fresh = sessions.filter(({ sessionId }) => !threads.has(sessionId));
   const byPlace = new Map(fresh.map((session) => [placeId(session.key, session), session]));
-  for (const [place, { sessionId }] of byPlace) idsByPlace.set(place, sessionId);
   const assign = (session: ThreadOwner) => {
-    const { sessionId, spawnedBy } = session;
+    const { sessionId, key, spawnedBy } = session;
     if (threads.has(sessionId)) return;
+    // Keeps a session that spawned itself from looking for its parent forever.
     threads.set(sessionId, hueOf(sessionId));
-    if (spawnedBy === undefined) {
-      const thread = chooseThread(sessionId, recentRoots);
-      recentRoots = [thread, ...recentRoots].slice(0, 2);
-      return;
-    }
-    const place = placeId(spawnedBy, session);
-    const parent = byPlace.get(place);
+    const place = placeId(key, session);
+    const parentPlace = spawnedBy === undefined ? place : placeId(spawnedBy, session);
+    const parent = byPlace.get(parentPlace);
     if (parent !== undefined) assign(parent);
-    const siblings = threadsByParent.get(place) ?? [];
-    const thread = chooseThread(sessionId, [threadOf(idsByPlace.get(place) ?? place), ...siblings]);
-    threadsByParent.set(place, [...siblings, thread]);
+    const root = roots.get(parentPlace) ?? parentPlace;
+    roots.set(place, root);
+    const family = families.get(root) ?? new Set();
+    const thread = chooseThread(sessionId, [family, ...nearby]);
+    threads.set(sessionId, thread);
+    family.add(thread);
+    if (families.has(root)) return;
+    families.set(root, family);
+    nearby = [family, ...nearby].slice(0, nearbyFamilies);
   };
-  for (const session of fresh.toSorted(byAge)) assign(session);
+  // IDs increase with time, so a list that is read later, or in another browser, is in the same order.
+  for (const session of fresh.toSorted((a, b) => (a.sessionId < b.sessionId ? -1 : 1))) assign(session);
 }
 
-/** Chooses the lightness that fewer of the others with the same hue have. The hue's own one is preferred. */
-function chooseThread(sessionId: string, others: readonly number[]): number {
+/** Returns the first free thread, starting with the session's own hue, or its own hue if none is free. */
+function chooseThread(sessionId: string, others: readonly ReadonlySet<number>[]): number {
   const hue = hueOf(sessionId);
-  const count = (thread: number) => others.filter((other) => other === thread).length;
-  const thread = count(hue) > count(hue + hueCount) ? hue + hueCount : hue;
-  threads.set(sessionId, thread);
-  return thread;
-}
-
-const labels = new Intl.Collator("en", { numeric: true });
-
-/** Lists differ in what they know about the start, so sessions of the same second are in the order of their labels. */
-function byAge(a: ThreadOwner, b: ThreadOwner): number {
-  const second = ({ startedAt = Number.MAX_SAFE_INTEGER }: ThreadOwner) => Math.floor(startedAt / 1000);
-  return (
-    second(a) - second(b) ||
-    labels.compare(a.label ?? "", b.label ?? "") ||
-    (a.sessionId < b.sessionId ? -1 : 1)
-  );
+  const candidates = Array.from({ length: hueCount }, (_, step) => {
+    // Five is coprime to twelve, so every hue is tried, and the next one is not a neighbor.
+    const next = (hue + 5 * step) % hueCount;
+    return [next, next + hueCount];
+  });
+  return candidates.flat().find((thread) => !others.some((taken) => taken.has(thread))) ?? hue;
 }
 
 function placeId(key: string, { userId }: ThreadOwner): string {

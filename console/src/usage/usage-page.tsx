@@ -196,7 +196,8 @@ interface DayChartProps {
  */
 function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   const byDay = new Map(rows.map((row) => [row.day, row]));
-  const top = roundTop(Math.max(1, ...rows.map((row) => row.totalTokens)));
+  // At least 10, so that half of it is also a round number.
+  const top = roundTop(Math.max(10, ...rows.map((row) => row.totalTokens)));
   return (
     <figure className={styles.chart}>
       <div className={styles.scale} aria-hidden>
@@ -243,7 +244,7 @@ function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   );
 }
 
-/** Returns the next of 1, 2, 5, 10, 20, 50, …, so that the scale has round numbers. */
+/** Returns the next of 10, 20, 50, 100, …, so that the scale has round numbers. */
 function roundTop(tokens: number): number {
   const unit = 10 ** Math.floor(Math.log10(tokens));
   return [1, 2, 5, 10].map((factor) => factor * unit).find((top) => top >= tokens) ?? tokens;

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import { useSessionNames } from "../live/session-names.ts";
 import { placeOf, sessionPath, userParam } from "../paths.ts";
+import { FullName } from "../ui/session-head.tsx";
 import { dollars } from "../ui/time.ts";
 import styles from "./usage-page.module.css";
 import type { Grouping, Part, UsageRow } from "./usage-page.tsx";
@@ -28,7 +29,11 @@ export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
       const { sessionKey } = row;
       if (sessionKey === undefined) return "Other";
       const place = placeOf({ sessionKey, userId: row.userId });
-      return <Link href={sessionPath(place)}>{names.fullNameOf(place)}</Link>;
+      return (
+        <Link href={sessionPath(place)}>
+          <FullName row={names.rowOf(place)} />
+        </Link>
+      );
     }
     const value = { model: row.model, agent: row.agentId, user: row.userId ?? "" }[by];
     if (value === undefined) return "Other";
@@ -36,7 +41,7 @@ export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
   };
   if (rows.length === 0) return <p>No usage in this period. Each answer of a model adds to it.</p>;
   return (
-    <div className={styles.scroller} role="region" aria-label="Usage table" tabIndex={0}>
+    <div data-scroll-cue className={styles.scroller} role="region" aria-label="Usage table" tabIndex={0}>
       <table className={styles.table}>
         <thead>
           <tr>

@@ -62,7 +62,7 @@ export function RequestMessages({
             </span>
             <div>
               {text.length <= 280 && !text.includes("\n") ? (
-                <span>{text}</span>
+                <span dir="auto">{text}</span>
               ) : (
                 <Foldable title={oneLine(text, 200)}>
                   <div className={styles.text}>
