@@ -32,6 +32,7 @@ export const acts: Acts = {
   serve: async (job) => (await import("./postgres-turns.ts")).serve(job),
   work: async (job) => (await import("./postgres-workers.ts")).work(job),
   feed: async (job) => (await import("./postgres-feed.ts")).feed(job),
+  recall: async (job) => (await import("./recall.ts")).recall(job),
   listTool: async (job) => (await import("./session-lists.ts")).listTool(job),
 };
 

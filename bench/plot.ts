@@ -1,6 +1,6 @@
 /**
- * A curve as a standalone SVG. Both axes are logarithmic, so a straight line at 45° is linear growth, and a flat line
- * is constant.
+ * Plots as standalone SVGs. Both axes of curves are logarithmic, so a straight line at 45° is linear growth, and a flat
+ * line is constant.
  */
 
 export interface Series {
@@ -42,8 +42,7 @@ export function plot(title: string, unit: string, series: readonly Series[]): st
     ...drawn.flatMap((each, index) => curve(each, colourOf(index), x.at, y.at)),
     ...names(drawn, y.at),
   ];
-  const style = 'font-family="system-ui, sans-serif" font-size="12" fill="#888"';
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${style} role="img">\n${parts.join("\n")}\n</svg>\n`;
+  return drawing(parts);
 }
 
 type Scale = (value: number) => number;
@@ -62,6 +61,50 @@ function curve({ points }: Series, colour: string, x: Scale, y: Scale): string[]
     `<polyline points="${places.map((place) => place.join(",")).join(" ")}" fill="none" stroke="${colour}" stroke-width="2"/>`,
     ...places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${colour}"/>`),
   ];
+}
+
+/** One horizontal bar per series, whose only point has the value, on a logarithmic scale. */
+export function plotBars(title: string, unit: string, series: readonly Series[]): string {
+  const bars = series.flatMap(({ name, points: [point] }) =>
+    point === undefined ? [] : [{ name, value: point[1] }],
+  );
+  if (bars.length === 0) return "";
+  const [left, right] = [170, 560];
+  const x = scale(
+    bars.map(({ value }) => value),
+    left,
+    right,
+  );
+  const step = (box.bottom - box.top) / bars.length;
+  const parts = [
+    `<title>${escaped(title)}</title>`,
+    text(20, 18, title, "start", 'font-weight="bold"'),
+    ...x.ticks.flatMap((tick) => [
+      line(x.at(tick), box.top, x.at(tick), box.bottom, "#8884"),
+      text(x.at(tick), box.bottom + 18, short(tick), "middle"),
+    ]),
+    text((left + right) / 2, box.bottom + 38, unit, "middle"),
+    ...bars
+      .toSorted((a, b) => b.value - a.value)
+      .flatMap(({ name, value }, index) => {
+        const [top, fill] = [
+          round(box.top + index * step + 3),
+          name.startsWith("skein") ? colourOf(0) : colourOf(4),
+        ];
+        const width = Math.max(2, round(x.at(value) - left));
+        return [
+          text(left - 8, top + step / 2, name, "end"),
+          `<rect x="${left}" y="${top}" width="${width}" height="${round(step - 6)}" fill="${fill}"/>`,
+          text(left + width + 6, top + step / 2, Math.round(value).toLocaleString("en-US"), "start"),
+        ];
+      }),
+  ];
+  return drawing(parts);
+}
+
+function drawing(parts: readonly string[]): string {
+  const style = 'font-family="system-ui, sans-serif" font-size="12" fill="#888"';
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${style} role="img">\n${parts.join("\n")}\n</svg>\n`;
 }
 
 /** Labels at the ends of their curves, without overlaps. */

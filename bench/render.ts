@@ -78,6 +78,7 @@ const names: Readonly<Record<string, string>> = {
   eventsPerSecond: "events",
   usCpuSent: "CPU per event, sender and receiver",
   usDatabaseCpu: "CPU per event, database",
+  recall: "recall",
   parseUsPerEntry: "read, per entry",
 };
 
@@ -91,6 +92,7 @@ export function formatValue(name: string, value: number): string {
   if (name === "mbPerSecond") return `${digits(value)} MB/s`;
   if (name.endsWith("Percent")) return `${digits(value)} %`;
   if (name.toLowerCase().endsWith("persecond")) return `${digits(value)}/s`;
+  if (name === "recall") return value.toFixed(3);
   if (name.endsWith("Kb")) return `${digits(value)} KB`;
   if (name.endsWith("Mb")) return `${digits(value)} MB`;
   if (name.toLowerCase().endsWith("bytes")) return `${digits(value / 1e6)} MB`;

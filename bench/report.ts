@@ -1,43 +1,86 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { curves } from "./curves.ts";
-import type { Series } from "./plot.ts";
-import { plot } from "./plot.ts";
+import { charts, drawChart, valueAt } from "./charts.ts";
 import { digits, figureName, formatFigure, formatValue, table } from "./render.ts";
 import type { Figure, RowResult } from "./results.ts";
 import { readResults } from "./results.ts";
 import { rows } from "./rows/all.ts";
 import type { Side } from "./sides.ts";
 import { sides } from "./sides.ts";
-import type { Goal, Place, Target } from "./targets.ts";
-import { judge, targets } from "./targets.ts";
+import type { Goal, Target } from "./target.ts";
+import { judge } from "./target.ts";
+import { targets } from "./targets/all.ts";
+import { quietLoad } from "./wait-for-quiet.ts";
 
-/** Generates the page from the results, deterministically. Text outside the markers is written by hand. */
+/** Generates both pages from the results, deterministically. Text outside the markers is written by hand. */
 
 const begin = "<!-- generated from bench/results by npm run bench: begin -->";
 const end = "<!-- generated: end -->";
 export const docsFolder = fileURLToPath(new URL("../docs/", import.meta.url));
 
+type Results = readonly RowResult[];
+
+/** The pages with their generated parts: one screen for most readers, and everything that was measured. */
+export const pages: Readonly<Record<string, (results: Results) => string>> = {
+  "benchmarks.md": renderFirstPage,
+  "benchmarks-all.md": renderAllRows,
+};
+
 export function writeReport(): void {
   const results = readResults();
-  const path = join(docsFolder, "benchmarks.md");
-  const page = existsSync(path) ? readFileSync(path, "utf8") : `# Benchmarks\n\n${begin}\n${end}\n`;
-  writeFileSync(path, withGenerated(page, renderPage(results)));
+  for (const [name, render] of Object.entries(pages)) {
+    const path = join(docsFolder, name);
+    writeFileSync(path, withGenerated(readFileSync(path, "utf8"), render(results)));
+  }
   mkdirSync(join(docsFolder, "benchmarks"), { recursive: true });
   for (const [name, svg] of Object.entries(renderPlots(results)))
     writeFileSync(join(docsFolder, "benchmarks", name), svg);
-  console.log("written: bench/results, docs/benchmarks.md, docs/benchmarks/*.svg");
+  console.log("written: bench/results, docs/benchmarks.md, docs/benchmarks-all.md, docs/benchmarks/*.svg");
 }
 
 /** Returns the page with its generated part replaced. */
 export function withGenerated(page: string, generated: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from === -1 || to < from) throw new Error("docs/benchmarks.md has lost its markers; restore them");
+  if (from === -1 || to < from) throw new Error("a benchmark page has lost its markers; restore them");
   return `${page.slice(0, from + begin.length)}\n\n${generated}\n\n${page.slice(to)}`;
 }
 
-export function renderPage(results: readonly RowResult[]): string {
+/** One line per headline, with the peer that comes closest, and the main plots. */
+export function renderFirstPage(results: Results): string {
+  const headlines = Map.groupBy(
+    targets.filter(({ headline }) => headline !== undefined),
+    ({ headline = "" }) => headline,
+  );
+  const lines = [...headlines].flatMap(([headline, group]) => headlineLine(results, headline, group));
+  const plots = charts
+    .filter(({ isMain }) => isMain)
+    .map(({ file, title }) => `![${title}](benchmarks/${file})`);
+  return [table(["what", "Skein", "nearest peer", "ratio", "target", ""], lines), ...plots].join("\n\n");
+}
+
+function headlineLine(results: Results, headline: string, group: readonly Target[]): string[][] {
+  const judged = group.flatMap((target) => assess(results, target) ?? []);
+  const [first] = judged;
+  if (first === undefined) return [];
+  const compared = judged.filter(({ ratio }) => ratio !== null);
+  const nearest = compared.toSorted((a, b) => (a.ratio ?? 0) - (b.ratio ?? 0))[0] ?? first;
+  const goals = judged.filter(({ target }) => target.goal.kind !== "shown");
+  const worst = goals.toSorted((a, b) => (b.missedBy ?? 0) - (a.missedBy ?? 0))[0] ?? first;
+  const limits = new Set(goals.map(({ target }) => goalText(target.goal, target.us.figure)));
+  return [
+    [
+      headline,
+      formatValue(first.target.us.figure, first.ours),
+      nearest.against,
+      ratioText(nearest.ratio),
+      [...limits].join(", "),
+      verdict(worst),
+    ],
+  ];
+}
+
+export function renderAllRows(results: Results): string {
   const parts = [
     measuredWhere(results),
     targetTable(results),
@@ -52,7 +95,7 @@ export function renderPage(results: readonly RowResult[]): string {
 }
 
 /** The machine and commit, printed once if they are the same for all rows. */
-function measuredWhere(results: readonly RowResult[]): string {
+function measuredWhere(results: Results): string {
   const groups = Map.groupBy(results, ({ machine, commit, measuredAt, isQuick }) => {
     const quick = isQuick ? ", quick: sizes / 20" : "";
     return `${machine}; commit \`${commit}\`, ${measuredAt.slice(0, 10)}${quick}`;
@@ -62,58 +105,70 @@ function measuredWhere(results: readonly RowResult[]): string {
       const named = groups.size === 1 ? "Measured on" : `${some.map(({ row }) => row).join(", ")}: on`;
       const loads = some.map(({ load }) => load);
       const [least, most] = [Math.min(...loads), Math.max(...loads)];
-      return `${named} ${where}. Load average before each row: ${least} – ${most}.`;
+      const busy = some.filter(({ load }) => load >= quietLoad).map(({ row }) => row);
+      const note =
+        busy.length === 0
+          ? ""
+          : ` These began at a load average of ${quietLoad} or more: ${busy.join(", ")}.`;
+      return `${named} ${where}. Load average before each row: ${least} – ${most}.${note}`;
     })
     .join("\n");
 }
 
-function valueAt(results: readonly RowResult[], place: Place): number | null {
-  const points = results.find(({ row }) => row === place.row)?.points ?? [];
-  const point = points.find((each) => each.case === place.case && each.side === place.side);
-  return point?.figures[place.figure]?.median ?? null;
-}
-
-function targetTable(results: readonly RowResult[]): string {
+function targetTable(results: Results): string {
   const lines = targets.flatMap((target) => {
-    const line = targetLine(results, target);
-    return line === null ? [] : [line];
+    const judged = assess(results, target);
+    if (judged === null) return [];
+    const { ours, against, ratio } = judged;
+    const { us, goal } = target;
+    const goalShown = goalText(goal, us.figure);
+    return [
+      [target.what, formatValue(us.figure, ours), against, ratioText(ratio), goalShown, verdict(judged)],
+    ];
   });
   return table(["what", "us", "against", "ratio", "must reach", ""], lines);
 }
 
-function targetLine(results: readonly RowResult[], { what, us, against, goal }: Target): string[] | null {
+interface Assessment extends ReturnType<typeof judge> {
+  readonly target: Target;
+  readonly ours: number;
+  /** The other side with its value. */
+  readonly against: string;
+}
+
+function assess(results: Results, target: Target): Assessment | null {
+  const { us, against, goal } = target;
   const ours = valueAt(results, us);
   if (ours === null) return null;
   const other = against === undefined ? null : valueAt(results, against);
-  const { ratio, missedBy } = judge(goal, ours, other);
   const named =
     against === undefined || other === null
       ? "–"
       : `${against.side} ${formatValue(against.figure, other)}${against.case === us.case ? "" : `, ${against.case}`}`;
-  const shown = formatValue(us.figure, ours);
-  return [
-    what,
-    shown,
-    named,
-    ratio === null ? "–" : `${digits(ratio)} ×`,
-    goalText(goal, us.figure),
-    verdict(goal, missedBy),
-  ];
+  return { target, ours, against: named, ...judge(goal, ours, other) };
 }
 
-function verdict(goal: Goal, missedBy: number | null): string {
+function ratioText(ratio: number | null): string {
+  return ratio === null ? "–" : `${digits(ratio)} ×`;
+}
+
+function verdict({ target: { goal }, missedBy }: Assessment): string {
   if (goal.kind === "shown") return "";
   if (missedBy === null) return "not measured";
-  return missedBy <= 1 ? "reached" : `**missed** by ${digits(missedBy)} ×, [why](#remarks)`;
+  return missedBy <= 1 ? "reached" : `**missed** by ${digits(missedBy)} ×, [why](benchmarks-all.md#remarks)`;
 }
 
 function goalText(goal: Goal, figure: string): string {
   if (goal.kind === "shown") return "–";
   if (goal.kind === "at most") return `≤ ${formatValue(figure, goal.value)}`;
-  return goal.kind === "within" ? `≤ ${goal.times} ×` : `≥ ${goal.times} ×`;
+  if (goal.kind === "at least") return `≥ ${formatValue(figure, goal.value)}`;
+  if (goal.kind === "above") return `≥ ${goal.by < 0 ? "−" : "+"}${Math.abs(goal.by)}`;
+  const times = goal.times.toLocaleString("en-US");
+  return goal.kind === "within" ? `≤ ${times} ×` : `≥ ${times} ×`;
 }
 
-function details({ points, leftOut }: RowResult): string {
+function details({ points, leftOut, problem }: RowResult): string {
+  if (problem !== undefined) return `This row could not be measured: ${problem}`;
   const figures = [...new Set(points.flatMap((point) => Object.keys(point.figures)))];
   const runsOf = (all: Readonly<Record<string, Figure>>) => String(Object.values(all)[0]?.runs ?? 0);
   const lines = points.map((point) => [
@@ -130,7 +185,7 @@ function details({ points, leftOut }: RowResult): string {
   return table(["case", "side", "size", ...figures.map(figureName), "runs"], lines) + left.join("");
 }
 
-function whoTable(results: readonly RowResult[]): string {
+function whoTable(results: Results): string {
   const measured = new Set(results.flatMap(({ points }) => points.map(({ side }) => side)));
   const versions: Record<string, string> = Object.assign({}, ...results.map((each) => each.versions));
   const lines = (Object.values(sides) as Side[])
@@ -144,27 +199,12 @@ function whoTable(results: readonly RowResult[]): string {
 }
 
 function plotsOf(row: string): string[] {
-  return curves
+  return charts
     .filter((each) => each.row === row)
     .map(({ file, title }) => `![${title}](benchmarks/${file})`);
 }
 
-export function renderPlots(results: readonly RowResult[]): Record<string, string> {
-  const sizeAt = (place: Place) =>
-    results
-      .find(({ row }) => row === place.row)
-      ?.points.find((each) => each.case === place.case && each.side === place.side)?.size;
-  const drawn = curves.map(({ file, title, unit, lines }): [string, string] => {
-    const series = lines.map(
-      ([name, places]): Series => ({
-        name,
-        points: places.flatMap((place): [number, number][] => {
-          const [size, ms] = [sizeAt(place), valueAt(results, place)];
-          return size === undefined || ms === null ? [] : [[size, ms]];
-        }),
-      }),
-    );
-    return [file, plot(title, unit, series)];
-  });
+export function renderPlots(results: Results): Record<string, string> {
+  const drawn = charts.map((chart): [string, string] => [chart.file, drawChart(chart, results)]);
   return Object.fromEntries(drawn.filter(([, svg]) => svg !== ""));
 }

@@ -29,11 +29,15 @@ export interface RowResult {
   readonly commit: string;
   /** The load average over the last minute before the measurement. */
   readonly load: number;
+  /** How long the row waited for a load average below the limit. Missing in older results. */
+  readonly waitedSeconds?: number;
   /** `true` if sizes were divided by twenty. */
   readonly isQuick: boolean;
   /** Keyed by package. */
   readonly versions: Readonly<Record<string, string>>;
   readonly points: readonly Point[];
+  /** Why the row could not be measured. */
+  readonly problem?: string;
   /** Sides that could not be measured, with the reason for each. */
   readonly leftOut: readonly { readonly side: string; readonly act: string; readonly reason: string }[];
 }

@@ -1,8 +1,7 @@
-// npm run bench: measures the rows in docs/benchmarks.md. The arguments are row names (default: all), --quick (sizes /
+// npm run bench: measures the rows in docs/benchmarks-all.md. The arguments are row names (default: all), --quick (sizes /
 // 20), --no-peers, --save (writes results and report) and --report (only writes the report, from saved results).
-import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { compile } from "./build.ts";
+import { buildPackage, compile } from "./build.ts";
 import { installPeers, peerVersions } from "./install-peers.ts";
 import { commit, machine } from "./machine.ts";
 import { formatFigures } from "./render.ts";
@@ -13,6 +12,7 @@ import { rows } from "./rows/all.ts";
 import type { Row } from "./rows/row.ts";
 import type { Side } from "./sides.ts";
 import { sides } from "./sides.ts";
+import { currentLoad, waitForQuiet } from "./wait-for-quiet.ts";
 import { Workshop } from "./workshop.ts";
 
 const { values, positionals } = parseArgs({
@@ -37,28 +37,36 @@ if (values.report) {
 
 if (!values["no-peers"]) installPeers();
 compile();
+await buildPackage();
 const shop = new Workshop({ isQuick: values.quick, withPeers: !values["no-peers"] });
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
     void shop.close().then(() => process.exit(1));
   });
 }
+const failed: string[] = [];
 try {
   for (const row of rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
     const result = await measure(row);
+    if (result.problem !== undefined) failed.push(row.name);
     if (values.save) writeResult(result);
   }
 } finally {
   await shop.close();
 }
 if (values.save) writeReport();
+if (failed.length > 0) {
+  console.error(`\nnot measured: ${failed.join(", ")}. To repeat them: npm run bench -- ${failed.join(" ")}`);
+  process.exitCode = 1;
+}
 
+/** Measures a row. A failure is part of the result, so that the other rows are still measured. */
 async function measure(row: Row): Promise<RowResult> {
-  const started = performance.now();
   console.log(`\n${row.title}${values.quick ? " (quick: sizes / 20)" : ""}`);
+  const before = values.save && !values.quick ? await waitForQuiet((text) => shop.note(text)) : currentLoad();
+  const started = performance.now();
   const left = shop.leftOut.length;
-  const load = Number((loadavg()[0] ?? 0).toFixed(1));
-  const points = await row.measure(shop);
+  const { points, ...problem } = await pointsOf(row);
   for (const point of points)
     console.log(`  ${point.case.padEnd(20)} ${point.side.padEnd(22)} ${formatFigures(point.figures)}`);
   console.log(`  took ${((performance.now() - started) / 1000).toFixed(0)} s`);
@@ -71,10 +79,21 @@ async function measure(row: Row): Promise<RowResult> {
     measuredAt: new Date().toISOString(),
     machine: machine(),
     commit: commit(),
-    load,
+    ...before,
     isQuick: values.quick,
     versions: peerVersions(packages),
     points,
     leftOut: shop.leftOut.slice(left),
+    ...problem,
   };
+}
+
+async function pointsOf(row: Row): Promise<Pick<RowResult, "points" | "problem">> {
+  try {
+    return { points: await row.measure(shop) };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    shop.note(`the row failed: ${problem}`);
+    return { points: [], problem: problem.split("\n")[0] ?? "" };
+  }
 }

@@ -31,6 +31,8 @@ export type ActName =
   | "ask"
   | "hear"
   | "ready"
+  | "command"
+  | "recall"
   | "paint"
   | "scroll"
   | "stream";
@@ -45,6 +47,8 @@ export interface Job {
   /** The address of a PostgreSQL database, for sides that use one instead of the folder. */
   readonly url?: string;
   readonly durability?: "full" | "os";
+  /** The side's first package, for a module that measures several versions of a peer. */
+  readonly package?: string;
   /** The total number of messages. */
   readonly count?: number;
   /** Messages in another session before the measurement. They are not counted. */
@@ -61,6 +65,7 @@ export interface Job {
   readonly thinkMs?: number;
   /** The number of concurrent runs. Defaults to the configured limit. */
   readonly lanes?: number;
+  readonly perProcess?: number;
   readonly sessionId?: string;
   /** The same session, for sides that open a file. */
   readonly file?: string;

@@ -5,7 +5,7 @@ import { about as grep } from "./peers/grep.ts";
 import { about as jsonl } from "./peers/jsonl.ts";
 import { about as langgraph, aboutPostgres as langgraphPostgres } from "./peers/langgraph.ts";
 import { about as mastra, aboutPostgres as mastraPostgres } from "./peers/mastra.ts";
-import { about as pi } from "./peers/pi.ts";
+import { about as pi, aboutNewer as piNewer } from "./peers/pi.ts";
 import { about as sqlite } from "./peers/sqlite.ts";
 import type { About } from "./side.ts";
 
@@ -29,6 +29,8 @@ export const sides = {
   gateway: { ...ours, name: "skein gateway", durability: "", module: "gateway/acts" },
   bareRoute: { ...ours, name: "bare Fastify route", durability: "", module: "gateway/acts" },
   console: { ...ours, name: "skein console", durability: "", module: "console-page" },
+  command: { ...ours, name: "skein command", durability: "", module: "command" },
+  plainSearch: { ...ours, name: "any-word BM25", durability: "", module: "recall" },
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
   pipeline: { ...ours, name: "skein pipeline", durability: "", module: "pipeline" },
@@ -42,6 +44,7 @@ export const sides = {
   jsonlOs: { ...jsonl, name: "plain JSONL, no sync", durability: "none", module: "peers/jsonl", sync: "os" },
   sqlite: { ...sqlite, module: "peers/sqlite" },
   pi: { ...pi, module: "peers/pi" },
+  piNewer: { ...piNewer, module: "peers/pi" },
   langgraph: { ...langgraph, module: "peers/langgraph" },
   langgraphPostgres: { ...langgraphPostgres, module: "peers/langgraph" },
   mastraPostgres: { ...mastraPostgres, module: "peers/mastra" },

@@ -39,10 +39,14 @@ export async function withSkein<T>(
   act: (skein: Skein) => Promise<T>,
   settings: Readonly<Record<string, unknown>> = {},
 ): Promise<T> {
-  const { folder, url, durability = "full", lanes, kind, workers } = job;
+  const { folder, url, durability = "full", lanes, perProcess = null, kind, workers } = job;
   mkdirSync(folder, { recursive: true });
   const config = join(folder, "skein.json");
-  const told = { durability, ...(lanes === undefined ? {} : { lanes: { main: lanes } }), ...settings };
+  const told = {
+    durability,
+    ...(lanes === undefined ? {} : { lanes: { main: lanes, perProcess } }),
+    ...settings,
+  };
   writeFileSync(config, JSON.stringify(told));
   const backend = url === undefined ? null : await openPostgres({ url });
   const skein = await openSkein({

@@ -81,7 +81,8 @@ export class Workshop {
     const side: Side = sides[name];
     return this.fixture(`${purpose}-${name}-${count}`, async (folder) => {
       const sync = side.sync === undefined ? {} : { durability: "os" as const };
-      const job = { folder, count, batch: side.isByStep === true ? 1 : 100, warmUp: 0, ...sync };
+      const batch = side.isByStep === true ? 1 : 100;
+      const job = { ...jobFor(side), folder, count, batch, warmUp: 0, ...sync };
       const act = name === "claude" ? "fill" : "append";
       await inChild({ module: side.module, act, job });
     });
@@ -163,10 +164,7 @@ export class Workshop {
     const folder = join(this.#root, `work-${this.#folders++}`);
     let started = performance.now();
     try {
-      const job = {
-        ...(side.sync === undefined ? {} : { durability: side.sync }),
-        ...(await jobs[name]?.(folder)),
-      };
+      const job = { ...jobFor(side), ...(await jobs[name]?.(folder)) };
       if (job.count === undefined) this.#counts.delete(name);
       else this.#counts.set(name, job.count);
       started = performance.now();
@@ -182,6 +180,14 @@ export class Workshop {
       removeQuietly(folder);
     }
   }
+}
+
+/** The part of a job that depends only on the side. */
+function jobFor({ sync, packages: [first] }: Side): Partial<Job> {
+  return {
+    ...(sync === undefined ? {} : { durability: sync }),
+    ...(first === undefined ? {} : { package: first }),
+  };
 }
 
 function summary(all: readonly Figures[]): Record<string, Figure> {

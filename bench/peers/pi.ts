@@ -6,10 +6,14 @@ import { onlyFile, textLength, timed, timedOften, watchMemory } from "../side.ts
 import { stockOfTexts } from "../texts.ts";
 import { load as loadPackage } from "./load.ts";
 
-export const about: About = {
-  name: "pi",
-  packages: ["@mariozechner/pi-coding-agent"],
-  durability: "none: one appendFileSync per message, never synced, no lock",
+const durability = "none: one appendFileSync per message, never synced, no lock";
+
+export const about: About = { name: "pi", packages: ["@mariozechner/pi-coding-agent"], durability };
+/** The newest version whose dependencies can all be installed. */
+export const aboutNewer: About = {
+  name: "pi 0.87",
+  packages: ["@earendil-works/pi-coding-agent"],
+  durability,
 };
 
 interface SessionManager {
@@ -28,12 +32,13 @@ interface Pi {
 }
 
 const cwd = "/home/ann/project";
-const pi = () => loadPackage<Pi>("@mariozechner/pi-coding-agent");
+const loadPi = (job: Job) => loadPackage<Pi>(job.package ?? "");
 
 export const acts: Acts = { append, open, load, fork, page, list };
 
-async function append({ folder, count = 1, sessions = 1, warmUp = 500 }: Job): Promise<Figures> {
-  const { SessionManager } = await pi();
+async function append(job: Job): Promise<Figures> {
+  const { folder, count = 1, sessions = 1, warmUp = 500 } = job;
+  const { SessionManager } = await loadPi(job);
   const textOf = stockOfTexts(textLength);
   const fill = (manager: SessionManager, amount: number) => {
     for (let index = 0; index < amount; index++)
@@ -51,8 +56,9 @@ async function append({ folder, count = 1, sessions = 1, warmUp = 500 }: Job): P
   return { ms, perSecond: count / (ms / 1000), usPerMessage: (ms * 1000) / count };
 }
 
-async function open({ file = "" }: Job): Promise<Figures> {
-  const { SessionManager } = await pi();
+async function open(job: Job): Promise<Figures> {
+  const { file = "" } = job;
+  const { SessionManager } = await loadPi(job);
   const textOf = stockOfTexts(textLength);
   let manager: SessionManager | undefined;
   let messages = 0;
@@ -66,8 +72,9 @@ async function open({ file = "" }: Job): Promise<Figures> {
   return { ms, appendMs, rssMb, messages };
 }
 
-async function load({ folder }: Job): Promise<Figures> {
-  const { SessionManager } = await pi();
+async function load(job: Job): Promise<Figures> {
+  const { folder } = job;
+  const { SessionManager } = await loadPi(job);
   const file = onlyFile(join(folder, "bench-0"), ".jsonl");
   let messages = 0;
   const ms = await timed(() => {
@@ -76,15 +83,17 @@ async function load({ folder }: Job): Promise<Figures> {
   return { ms, messages };
 }
 
-async function fork({ folder }: Job): Promise<Figures> {
-  const { SessionManager } = await pi();
+async function fork(job: Job): Promise<Figures> {
+  const { folder } = job;
+  const { SessionManager } = await loadPi(job);
   const file = onlyFile(join(folder, "bench-0"), ".jsonl");
   return { ms: await timed(() => SessionManager.forkFrom(file, cwd, join(folder, `fork-${process.pid}`))) };
 }
 
 /** Pages are available only for a session that has been read completely. */
-async function page({ file = "" }: Job): Promise<Figures> {
-  const { SessionManager } = await pi();
+async function page(job: Job): Promise<Figures> {
+  const { file = "" } = job;
+  const { SessionManager } = await loadPi(job);
   let manager: SessionManager | undefined;
   const firstMs = await timed(() => {
     manager = SessionManager.open(file);
@@ -95,9 +104,10 @@ async function page({ file = "" }: Job): Promise<Figures> {
 }
 
 /** Returns everything in one call. Filtering is left to the caller. */
-async function list({ folder }: Job): Promise<Figures> {
+async function list(job: Job): Promise<Figures> {
+  const { folder } = job;
   process.env.PI_CODING_AGENT_DIR = folder;
-  const { SessionManager } = await pi();
+  const { SessionManager } = await loadPi(job);
   let listed = 0;
   const ms = await timed(async () => {
     listed = (await SessionManager.listAll()).length;

@@ -1,4 +1,5 @@
 import { row as append } from "./append.ts";
+import { row as command } from "./command.ts";
 import { row as console } from "./console.ts";
 import { row as core } from "./core.ts";
 import { row as disk } from "./disk.ts";
@@ -23,6 +24,7 @@ import {
   turnRow as postgresTurn,
   workersRow as postgresWorkers,
 } from "./postgres.ts";
+import { row as recall } from "./recall.ts";
 import { row as redaction } from "./redaction.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
@@ -44,6 +46,7 @@ export const rows: readonly Row[] = [
   listWithMessages,
   page,
   search,
+  recall,
   start,
   entry,
   turn,
@@ -52,6 +55,7 @@ export const rows: readonly Row[] = [
   gateway,
   subscribers,
   gatewayStart,
+  command,
   console,
   postgresAppend,
   postgresList,

@@ -18,7 +18,7 @@ function casesOf(shop: Workshop): Case[] {
       }),
     );
   const common = { size, act: "append", runs: shop.runs(5) } as const;
-  const alone: SideName[] = ["full", "os", "pi", "jsonl", "jsonlOs", "sqlite"];
+  const alone: SideName[] = ["full", "os", "pi", "piNewer", "jsonl", "jsonlOs", "sqlite"];
   const peers: SideName[] = ["mastra", "langgraph", "adk", "cloudflare"];
   return [
     { ...common, name: "one at a time", jobs: jobs([...alone, ...peers], {}) },

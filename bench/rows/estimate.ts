@@ -4,7 +4,7 @@ import { inTurn } from "./row.ts";
 
 const folder = fileURLToPath(new URL("../../test/golden/tokens/", import.meta.url));
 const kinds =
-  "english chinese japanese korean russian typescript python json base64 hex markdown mixed arabic hebrew thai hindi german french spanish".split(
+  "english chinese traditional japanese korean russian typescript python json base64 hex markdown mixed arabic hebrew thai hindi vietnamese german french spanish".split(
     " ",
   );
 const characters = 1_000_000;

@@ -1,3 +1,4 @@
+import { commandFile } from "../build.ts";
 import type { ListSize } from "./list.ts";
 import { listSizes, manySessions } from "./list.ts";
 import type { Row } from "./row.ts";
@@ -13,7 +14,7 @@ export const row: Row = {
         size: shop.size(listSizes[size]),
         act: "ready",
         runs: shop.runs(7),
-        jobs: { gateway: async () => ({ folder: await manySessions(shop, size) }) },
+        jobs: { gateway: async () => ({ folder: await manySessions(shop, size), file: commandFile }) },
       }),
     ),
 };

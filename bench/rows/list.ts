@@ -39,7 +39,11 @@ export const row: Row = {
         ...(filter === undefined ? {} : { filter }),
       });
       const common = { size: shop.size(listSizes[size]), act: "list", runs: shop.runs(5) } as const;
-      const others = { pi: () => forPi(shop, size), claude: () => forClaude(shop, size) };
+      const others = {
+        pi: () => forPi(shop, size),
+        piNewer: () => forPi(shop, size),
+        claude: () => forClaude(shop, size),
+      };
       return [
         ...(await shop.measure({ ...common, name: size, jobs: { full: ours("filtered"), ...others } })),
         ...(await shop.measure({ ...common, name: `${size}, no filter`, jobs: { full: ours("none") } })),

@@ -33,6 +33,7 @@ export const row: Row = {
         "jsonl",
         "sqlite",
         "pi",
+        "piNewer",
         "mastra",
         "adk",
         "claude",

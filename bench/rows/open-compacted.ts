@@ -43,7 +43,7 @@ export function openCase(
     size: shop.size(growthSizes[size]),
     act: "open",
     runs: shop.runs(5),
-    jobs: { full: ours, pi: theirs },
+    jobs: { full: ours, pi: theirs, piNewer: theirs },
   });
 }
 

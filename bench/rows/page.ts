@@ -17,7 +17,7 @@ export const row: Row = {
       ...(await shop.measure({
         ...common,
         name: "500k",
-        jobs: { full: () => long("grown"), pi: () => long("grown") },
+        jobs: { full: () => long("grown"), pi: () => long("grown"), piNewer: () => long("grown") },
       })),
       ...(await shop.measure({
         ...common,
