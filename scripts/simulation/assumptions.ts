@@ -29,6 +29,18 @@ export const deployment = {
   connectionsPerProcess: 10,
 } as const;
 
+/** In US dollars, without discounts. They are round numbers near those of large cloud providers. */
+export const prices = {
+  /** One server with 32 cores, without a standby. */
+  databaseHour: 2,
+  machines: 4,
+  /** One machine with four cores. */
+  machineHour: 0.2,
+  gigabyteMonth: 0.1,
+  /** How long sessions are kept. */
+  keptDays: 30,
+} as const;
+
 /** Measured by `npm run bench`, per turn unless the name says otherwise. */
 export interface ServiceTimes {
   readonly processCpuMs: number;

@@ -1,6 +1,7 @@
+import { seeded } from "../../bench/texts.ts";
 import type { ServiceTimes } from "./assumptions.ts";
 import { day, deployment, looksPerSecond } from "./assumptions.ts";
-import { createRandom, exponential, percentiles, Station, Timeline } from "./stations.ts";
+import { exponential, percentiles, Station, Timeline } from "./stations.ts";
 
 /** Replays a day: sessions arrive along a daily curve, and their turns pass through every queue of a deployment. */
 
@@ -61,7 +62,7 @@ class Replay {
     this.#times = times;
     this.#load = load;
     this.#dayMs = dayMs;
-    this.#random = createRandom(seed);
+    this.#random = seeded(seed);
     const station = (name: string, servers: number) =>
       new Station(this.#timeline, name, servers, dayMs / hours);
     this.#lanes = station("lanes", deployment.lanes);

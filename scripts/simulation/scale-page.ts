@@ -1,6 +1,6 @@
 import { table } from "../../bench/render.ts";
 import type { ServiceTimes } from "./assumptions.ts";
-import { day, deployment, looksPerSecond } from "./assumptions.ts";
+import { day, deployment, looksPerSecond, prices } from "./assumptions.ts";
 import type { DayReport } from "./replay-day.ts";
 import { coresForTurns, replayDay } from "./replay-day.ts";
 
@@ -36,6 +36,8 @@ export function renderScale(times: ServiceTimes, reports: readonly DayReport[]):
     "Utilization in the busiest hour, and the 99th percentile of the wait in front of it:",
     utilization(reports),
     verdict(reports),
+    "### The cost, with assumed prices",
+    cost(times),
   ].join("\n\n");
 }
 
@@ -111,6 +113,30 @@ function arithmetic(times: ServiceTimes): string {
     ],
   ];
   return table(["what", "per turn or unit", "for a million sessions a day"], lines);
+}
+
+function cost(times: ServiceTimes): string {
+  const { databaseHour, machines, machineHour, gigabyteMonth, keptDays } = prices;
+  const gigabytes = (turnsPerDay * (times.storedKb + day.imageShare * day.imageKb)) / 1e6;
+  const daily = {
+    database: 24 * databaseHour,
+    machines: 24 * machines * machineHour,
+    storage: (gigabytes * keptDays * gigabyteMonth) / 30,
+  };
+  const dollars = (amount: number) => `$${amount.toFixed(2)}`;
+  return table(
+    ["what", "assumed price", "for a million sessions"],
+    [
+      ["database server", `${dollars(databaseHour)} per hour`, dollars(daily.database)],
+      [`${machines} machines`, `${dollars(machineHour)} per hour each`, dollars(daily.machines)],
+      [
+        `storage of ${keptDays} days, ${number(gigabytes * keptDays)} GB`,
+        `${dollars(gigabyteMonth)} per GB and month`,
+        dollars(daily.storage),
+      ],
+      ["together", "", dollars(daily.database + daily.machines + daily.storage)],
+    ],
+  );
 }
 
 /** For each station, the number of sessions a day at which it alone would be busy all the time at the peak. */

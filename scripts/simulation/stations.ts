@@ -147,17 +147,6 @@ export function percentiles(values: readonly number[]): { readonly p50: number; 
   return { p50: at(0.5), p99: at(0.99) };
 }
 
-/** Returns evenly distributed numbers from 0 to 1 that depend only on the seed (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 export function exponential(random: () => number, mean: number): number {
   return -mean * Math.log(1 - random());
 }

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { seeded } from "../../bench/texts.ts";
 import { readServiceTimes } from "../../scripts/simulation/assumptions.ts";
 import { renderScale, replayLoads, withGenerated } from "../../scripts/simulation/scale-page.ts";
-import { createRandom, exponential, Station, Timeline } from "../../scripts/simulation/stations.ts";
+import { exponential, Station, Timeline } from "../../scripts/simulation/stations.ts";
 import { root } from "../../scripts/steps.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -23,7 +24,7 @@ function meanWaitMs(perMs: number, serviceMs: number, servers: number): number {
 }
 
 function simulateQueue(perMs: number, serviceMs: number, servers: number, customers: number): Station {
-  const random = createRandom(7);
+  const random = seeded(7);
   const timeline = new Timeline();
   const station = new Station(timeline, "queue", servers);
   const arrive = (left: number) => {
