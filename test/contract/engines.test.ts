@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Script, ScriptEngine, Whose } from "../../src/core/script.ts";
-import { changeRows, queryRow } from "../../src/core/script.ts";
+import { changeRows, lockFor, queryRow } from "../../src/core/script.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { SkeinError } from "../../src/index.ts";
 import { Database } from "../../src/store/files/database.ts";
@@ -48,12 +48,23 @@ function* incrementAndFail(name: string, error: Error): Script<number> {
 }
 
 /** Increments one number from both processes at once. Every increment reads a different value. */
-async function checkExclusion([here, there]: Pair, name: string, whose: (index: number) => Whose) {
+async function checkExclusion(
+  [here, there]: Pair,
+  name: string,
+  whose: (index: number) => Whose,
+  script = increment,
+) {
   const engines = Array.from({ length: 24 }, (_, index) => (index % 2 === 0 ? here : there));
   const results = await Promise.all(
-    engines.map((engine, index) => engine.change("synced", whose(index), () => increment(name))),
+    engines.map((engine, index) => engine.change("synced", whose(index), () => script(name))),
   );
   expect(results.toSorted((a, b) => a - b)).toEqual(engines.map((_, index) => index + 1));
+}
+
+function* withoutLocks<T>(script: Script<T>): Script<T> {
+  let step = script.next();
+  while (step.done !== true) step = script.next(step.value.wants === "lock" ? undefined : yield step.value);
+  return step.value;
 }
 
 const cases: readonly EngineCase[] = [
@@ -80,8 +91,14 @@ const cases: readonly EngineCase[] = [
   },
   {
     name: "changes that take a slot exclude each other for all users",
-    check: (pair) =>
-      checkExclusion(pair, "a", (index) => ({ userId: index % 3 === 0 ? "ann" : "bob", takesSlot: true })),
+    check: (pair) => {
+      const incrementAlone = function* (name: string): Script<number> {
+        yield* lockFor("slots");
+        return yield* increment(name);
+      };
+      const whose = (index: number) => ({ userId: index % 3 === 0 ? "ann" : "bob" });
+      return checkExclusion(pair, "a", whose, incrementAlone);
+    },
   },
   {
     name: "changes to the gateways' rows exclude each other",
@@ -182,11 +199,7 @@ const faults: readonly { name: string; noticedBy: string; wrap(engine: ScriptEng
     noticedBy: "that take a slot exclude",
     wrap: (engine) => ({
       change: (...[durability, whose, script]: Parameters<ScriptEngine["change"]>) =>
-        engine.change(
-          durability,
-          whose !== null && typeof whose === "object" ? { ...whose, takesSlot: false } : whose,
-          script,
-        ),
+        engine.change(durability, whose, () => withoutLocks(script())),
     }),
   },
   {

@@ -12,6 +12,7 @@ const bob: Scope = { userId: "bob", agentId: "main" };
 /** Both users have sessions with these names. */
 const names = ["a", "b", "c"];
 const marker = "annsecret";
+const embedding = { model: "m/other", vector: [1, 2] };
 
 /** A call by Bob with names, entries and blobs that Ann has as well. */
 interface Attempt {
@@ -21,6 +22,8 @@ interface Attempt {
   /** One of Ann's entries, blobs and uids. */
   readonly entryId: string;
   readonly sha256: string;
+  /** Ann's entries, as the store names them for embeddings. */
+  readonly places: readonly string[];
   readonly at: number;
 }
 
@@ -65,7 +68,18 @@ const methods = {
     reset: ({ store, name }) => store.sessions.reset(bob, name),
     redact: ({ store, name, entryId }) => store.sessions.redact(bob, name, [entryId]),
   },
-  search: { search: ({ store }) => store.search.search({ userId: "bob" }, { text: marker }) },
+  search: {
+    search: ({ store }) => store.search.search({ userId: "bob" }, { text: marker }),
+    nearest: ({ store }) => store.search.nearest?.({ userId: "bob" }, { text: marker }, embedding) ?? null,
+    unembedded: ({ store }) => store.search.unembedded?.({ userId: "bob" }, "m/new", { limit: 100 }) ?? null,
+    // Bob names Ann's entries, too.
+    embed: async ({ store, places }) =>
+      store.search.embed?.(
+        { userId: "bob" },
+        embedding.model,
+        places.map((place) => ({ place, vector: [0, -1] })),
+      ),
+  },
   state: {
     get: ({ store, name }) => store.state.get(bob, name, "k"),
     set: ({ store, name }) => store.state.set(bob, name, "k", "bob"),
@@ -96,6 +110,15 @@ async function plant(store: Store, scope: Scope, text: string): Promise<string> 
   return store.blobs.put(scope, Buffer.from(text));
 }
 
+/** Gives every entry an embedding, the first one the vector that is searched for. */
+async function embedAll(store: Store, scope: Scope): Promise<string[]> {
+  const found = (await store.search.unembedded?.(scope, embedding.model, { limit: 100 })) ?? [];
+  const places = found.map(({ place }) => place);
+  const vectors = places.map((place, at) => ({ place, vector: at === 0 ? [1, 2] : [2, 1] }));
+  await store.search.embed?.(scope, embedding.model, vectors);
+  return places;
+}
+
 /** Returns everything that Ann can see. */
 async function readAll(store: Store, sha256: string): Promise<unknown> {
   const live = names.slice(0, 2);
@@ -106,6 +129,8 @@ async function readAll(store: Store, sha256: string): Promise<unknown> {
     contexts: await Promise.all(live.map((name) => store.sessions.context(ann, name))),
     state: await Promise.all(live.map((name) => store.state.get(ann, name, "k"))),
     hits: (await store.search.search({ userId: "ann" }, { text: marker })).hits,
+    near: await store.search.nearest?.({ userId: "ann" }, { text: marker, limit: 1 }, embedding),
+    unembedded: await store.search.unembedded?.({ userId: "ann" }, embedding.model, { limit: 100 }),
     blob: Buffer.from((await store.blobs.get(ann, sha256)) ?? []).toString(),
   };
 }
@@ -133,6 +158,8 @@ async function checkTwoUsers(open: () => Promise<{ store: Store; close(): Promis
     try {
       const sha256 = await plant(store, ann, marker);
       await plant(store, bob, "bobtext");
+      const places = await embedAll(store, ann);
+      await embedAll(store, bob);
       const before = await readAll(store, sha256);
       for (const { method, name, other, at } of chosen) {
         const { call, name: methodName } = all[method] as (typeof all)[number];
@@ -143,6 +170,7 @@ async function checkTwoUsers(open: () => Promise<{ store: Store; close(): Promis
           other: otherGiven,
           entryId: `ann-${otherGiven}`,
           sha256,
+          places,
           at,
         };
         expect(`${methodName}: ${await outcomeOf(attempt, call)}`).not.toContain(marker);

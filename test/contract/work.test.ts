@@ -64,6 +64,17 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
     await dispose();
   });
 
+  test("a state value is set only while its fence holds", async () => {
+    const { store, dispose } = await opened(kind);
+    await create(store, alice, "s");
+    const set = (value: number, isHeld: boolean) =>
+      store.state.set(alice, "s", "k", value, { fence: { script: () => valueScript(isHeld) } });
+    await set(1, true);
+    await refused("fenced", () => set(2, false));
+    expect(await store.state.get(alice, "s", "k")).toEqual({ value: 1, version: 1 });
+    await dispose();
+  });
+
   test("an error of the attendant is rethrown, and nothing of either is left", async () => {
     const { store, root, jobs, job, found, dispose } = await opened(kind);
     const told: unknown[] = [];

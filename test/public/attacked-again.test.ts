@@ -149,7 +149,7 @@ describe("the stored fingerprint of a request", () => {
     const [send, spawn] = [callerOf(opened, "sessions_send"), callerOf(opened, "sessions_spawn")];
     const [message, task] = [{ sessionKey: "session:hotel", message: "Pay" }, { task: "Count" }];
     const known = [(await send(message)).runId, (await spawn(task)).runId];
-    const work = new DatabaseSync(join(dir, "work.db"));
+    const work = new DatabaseSync(join(dir, "work.db"), { timeout: 30_000 });
     const { changes } = work
       .prepare(
         "UPDATE run_inputs SET options = json_remove(options, '$.requestDigests') WHERE options LIKE '%requestDigests%'",

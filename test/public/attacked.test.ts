@@ -280,7 +280,7 @@ describe("a work.db that another process keeps locked", () => {
   test("[ATF4] [HLT1] calls that write are unavailable, /readyz answers 503, and reads answer", async () => {
     const gateway = await start();
     await gateway.ask("repeat hello", "one");
-    const other = new DatabaseSync(join(gateway.root, "work.db"));
+    const other = new DatabaseSync(join(gateway.root, "work.db"), { timeout: 30_000 });
     ends.push(() => other.close());
     other.exec("BEGIN IMMEDIATE");
     const sent = () =>
@@ -302,7 +302,7 @@ describe("damaged tokens in work.db", () => {
   /** Overwrites every page of the token table and makes the gateway read it again. */
   function damageTokens(root: string): void {
     const path = join(root, "work.db");
-    const other = new DatabaseSync(path);
+    const other = new DatabaseSync(path, { timeout: 30_000 });
     ends.push(() => other.close());
     other.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     const number = (sql: string, name: string) => Number(other.prepare(sql).get()?.[name]);
@@ -423,7 +423,7 @@ describe("doctor next to a running gateway", () => {
     expect(refused.err).toContain(`The gateway at ${gateway.url}`);
     expect(refused.err).toContain("Stop the gateway");
     const path = join(gateway.root, "work.db");
-    const other = new DatabaseSync(path);
+    const other = new DatabaseSync(path, { timeout: 30_000 });
     other.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     other.close();
     const file = openSync(path, "r+");

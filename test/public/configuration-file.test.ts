@@ -46,6 +46,43 @@ async function problemsOf(text: string, env: Env = {}): Promise<string> {
   return (await configurationAt(home, env)).problems.join("\n");
 }
 
+const slack = "type: chat-sdk, adapter: slack";
+
+test.each([
+  [
+    "no adapter",
+    "{ type: chat-sdk }",
+    /2:17: channels\.team\.type: found chat-sdk without an adapter, expected an adapter \(slack, telegram/,
+  ],
+  [
+    "a missing setting",
+    `{ ${slack}, settings: { botToken: x } }`,
+    /2:36: channels\.team\.adapter: found slack, expected settings\.signingSecret: the signing secret of the Slack app/,
+  ],
+  [
+    "an unknown setting",
+    `{ ${slack}, settings: { botToken: x, signingSecret: y, signinSecret: z } }`,
+    /found signinSecret, expected a setting of the Slack adapter \(botToken, signingSecret, apiUrl\).*did you mean signingSecret/,
+  ],
+  [
+    "a variable that is not set",
+    `{ ${slack}, settings: { botToken: x, signingSecret: "\${SLACK_SECRET}" } }`,
+    /SLACK_SECRET/,
+  ],
+  [
+    "one of several",
+    "{ type: chat-sdk, adapter: gchat, settings: { credentials: '{}' } }",
+    /expected settings\.googleChatProjectNumber or settings\.endpointUrl/,
+  ],
+  [
+    "text that is not JSON",
+    "{ type: chat-sdk, adapter: gchat, settings: { credentials: secret-key, endpointUrl: x } }",
+    /^(?!.*secret-key).*expected a JSON object, written as text/,
+  ],
+])("[CHT15] a chat channel with %s is reported with its line", async (_, channel, problem) => {
+  expect(await problemsOf(`channels:\n  team: ${channel}\n`)).toMatch(problem);
+});
+
 describe("the configuration file", () => {
   test("[CFG2] is the nearest one upward from the current folder", async () => {
     const deep = join(home, "a/b/c");

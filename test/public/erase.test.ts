@@ -333,7 +333,7 @@ describe("redaction", () => {
       const key = "agent:main:session:vault";
       await call("sessions.create", { key, sessionId: "vault", userId: "ann" });
       await say(key, `repeat ${marker}`, "ann");
-      const reader = new DatabaseSync(join(root, "work.db"));
+      const reader = new DatabaseSync(join(root, "work.db"), { timeout: 30_000 });
       reader.exec("BEGIN");
       reader.prepare("SELECT count(*) FROM runs").get();
 

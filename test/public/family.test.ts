@@ -137,6 +137,23 @@ describe("sessions.family", () => {
         ).toContain(id);
       }
     }
+    for (const { kind, fromKey, toKey, runId, at } of found.edges) {
+      const name = `${kind} ${nameOf(fromKey)} → ${nameOf(toKey)}`;
+      if (runId === undefined) {
+        const fork = found.nodes.find(({ key }) => key === toKey);
+        expect([name, at]).toEqual(["fork A → fork", fork?.createdAt]);
+        continue;
+      }
+      const { run } = await gateway.call("runs.get", { runId });
+      // A reply to a waiting call names the run that replied, and every other edge the run that it started.
+      const isReply = run.sessionKey === fromKey;
+      expect([name, run.sessionKey, at]).toEqual([
+        name,
+        isReply ? fromKey : toKey,
+        isReply ? run.endedAt : run.createdAt,
+      ]);
+      expect([name, isReply && kind !== "reply"]).toEqual([name, false]);
+    }
   });
 
   test("[KIN3] a deleted session appears in no node, span or edge", async () => {

@@ -293,6 +293,24 @@ describe("secrets", () => {
   }
 });
 
+describe("a zero byte", () => {
+  test("in a user ID leaves users.list usable", async () => {
+    const userId = "zero\0byte";
+    const sent = { sessionKey: "main", message: "Hello", idempotencyKey: "1", userId };
+    const { body } = await gateway.rpc("chat.send", sent);
+    const { runId } = body as { runId: string };
+    await gateway.rpc("agent.wait", { runId, timeoutMs: 150_000, userId });
+    const listed = await gateway.rpc("users.list");
+    const { users } = listed.body as { users: { userId: string | null }[] };
+    expect(users.find((user) => user.userId === userId)).toMatchObject({ sessions: 1, runs: 1 });
+  });
+
+  test("in the role of a search finds nothing", async () => {
+    const { status, body } = await gateway.rpc("sessions.search", { query: "deploy", role: "\0" }, ann);
+    expect([status, body]).toMatchObject([200, { hits: [] }]);
+  });
+});
+
 describe("chat", () => {
   test("[GTK8] chat.inject writes a note without a model call", async () => {
     const sessionKey = "agent:main:session:notes";
@@ -308,6 +326,22 @@ describe("chat", () => {
     expect(messages.map(({ role }) => role)).toEqual(["assistant"]);
     expect(JSON.stringify(messages)).toContain("The office is closed.");
   });
+
+  test.each(["chat.send", "chat.inject", "sessions.send", "agent"])(
+    "%s rejects an idempotency key that no database can store unchanged",
+    async (method) => {
+      const session = method === "sessions.send" ? { key: "main" } : { sessionKey: "main" };
+      const { status, body } = await gateway.rpc(
+        method,
+        { ...session, message: "Hello", idempotencyKey: "k\ud800" },
+        ann,
+      );
+      expect([status, errorOf(body)]).toMatchObject([
+        400,
+        { code: "invalid_request", message: expect.stringContaining("half of a surrogate pair") },
+      ]);
+    },
+  );
 
   const attach = (mimeType: string, bytes: Buffer, idempotencyKey: string) => {
     const attachments = [{ mimeType, data: bytes.toString("base64") }];

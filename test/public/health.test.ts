@@ -78,7 +78,7 @@ async function makeTokens(
 /** Overwrites leaf pages in the middle of a table of `work.db`. Returns the number of rows in the table. */
 function damage(root: string, table: string, pages = 1): number {
   const path = join(root, "work.db");
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 30_000 });
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   const size = Number(db.prepare("PRAGMA page_size").get()?.page_size);
   const sql = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path";
@@ -200,7 +200,7 @@ test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () =>
   const listed = async () => (await gateway.rpc("sessions.list")).body;
   expect((await listed()).count).toBe(1);
   const path = join(gateway.root, "index.db");
-  const db = new DatabaseSync(path);
+  const db = new DatabaseSync(path, { timeout: 30_000 });
   db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   const size = Number(db.prepare("PRAGMA page_size").get()?.page_size);
   const pages = Number(db.prepare("PRAGMA page_count").get()?.page_count);
@@ -290,7 +290,7 @@ describe("/readyz", () => {
   test("[HLT1] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();
     await gateway.call("sessions.search", { query: "x" }); // from now on, the index runs in its own thread
-    const index = new DatabaseSync(join(gateway.root, "index.db"));
+    const index = new DatabaseSync(join(gateway.root, "index.db"), { timeout: 30_000 });
     index.exec("BEGIN IMMEDIATE");
     const numbers = Array.from({ length: 520 }, (_, at) => at);
     const make = async () => {

@@ -236,22 +236,14 @@ describe("while a body or frame of 24 MB is parsed, another connection's call is
 });
 
 describe("[OVF12] optional packages are not installed by default, and the error explains how to add one", () => {
-  const optional = [
-    "@opentelemetry/exporter-trace-otlp-http",
-    "@opentelemetry/resources",
-    "@opentelemetry/sdk-trace-base",
-    "pg",
-    "sharp",
-  ];
-
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   const packages = JSON.parse(text) as Record<string, Record<string, unknown>>;
   const { dependencies, optionalDependencies = {}, peerDependencies, peerDependenciesMeta } = packages;
   const installed = Object.keys({ ...dependencies, ...optionalDependencies });
+  const optional = Object.keys(peerDependencies ?? {});
 
   test.each(optional)("%s", (name) => {
     expect(installed).not.toContain(name);
-    expect(peerDependencies).toHaveProperty([name]);
     expect(peerDependenciesMeta).toHaveProperty([name], { optional: true });
   });
 
@@ -264,7 +256,10 @@ describe("[OVF12] optional packages are not installed by default, and the error 
       ([path, { dev }]) => /@opentelemetry\/|sharp/.test(path) && dev !== true,
     );
     expect(resolved.map(([path]) => path)).toEqual(["node_modules/@opentelemetry/api"]);
-    expect(optional).toEqual(Object.keys(peerDependencies ?? {}).toSorted());
+    const needed = ["exporter-trace-otlp-http", "resources", "sdk-trace-base"].map(
+      (name) => `@opentelemetry/${name}`,
+    );
+    expect(optional).toEqual(expect.arrayContaining([...needed, "pg", "sharp"]));
   });
 
   test("an image that must be shrunk: the request has the install command in its place", async () => {

@@ -1,18 +1,11 @@
-import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import { Readable } from "node:stream";
+import { readFileSync } from "node:fs";
 import { generateText, isStepCount } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
-import { connect } from "../../src/entry-client.ts";
 import { createStore, guardedAppend } from "../../src/entry-store.ts";
-import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
-import type { ConfigInput, ErrorCode, MountedGateway, MountOptions, Skein } from "../../src/index.ts";
+import { scriptedModel } from "../../src/entry-testing.ts";
+import type { ConfigInput, ErrorCode } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool, SkeinError, sessionTools } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
-import { pngOf } from "../support/images.ts";
 import { connected } from "../support/mcp-client.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -246,6 +239,18 @@ describe("a repeated idempotency key", () => {
     await expect(session.send("Goodbye", key).result).rejects.toMatchObject(conflict);
     await session.note("I called them.", { idempotencyKey: "two" });
     await expect(session.note("I wrote to them.", { idempotencyKey: "two" })).rejects.toMatchObject(conflict);
+  });
+
+  test("is never confused with a key that the database stores in the same way", async () => {
+    const { skein } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const [half, replaced] = ["k\ud800", "k\ufffd"];
+    const invalid = { code: "invalid_arguments" };
+    await session.accept("Hello", { idempotencyKey: replaced });
+    await expect(session.accept("Hello", { idempotencyKey: half })).rejects.toMatchObject(invalid);
+    await expect(session.note("Hello", { idempotencyKey: half })).rejects.toMatchObject(invalid);
+    const message = { channel: "desk", peer: "17", text: "Hello", messageId: half };
+    await expect(skein.receive(message)).rejects.toMatchObject(invalid);
   });
 
   test("[LBR7] with another image is refused, however large the image is", async () => {
@@ -519,131 +524,4 @@ test("[LBR12] the result of callTool has the fields of the named tool", async ()
 
   expect(told).toHaveLength(10);
   for (const length of told) expect(length).toBeGreaterThan(0);
-});
-
-describe("a gateway in your own server", () => {
-  async function mounted(
-    options: MountOptions = {},
-    mount = (skein: Skein): Promise<MountedGateway> => skein.mount(options),
-  ) {
-    const dir = newFolder();
-    const skein = await open({ dir, config: null, agents });
-    const gateway = await mount(skein);
-    const server = createServer((request, response) => {
-      if (request.url === "/mine") response.end("mine");
-      else gateway.handler(request, response);
-    });
-    server.on("upgrade", gateway.upgrade);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    closing.unshift({
-      close: async () => {
-        server.closeAllConnections();
-        server.close();
-      },
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const token = readFileSync(join(dir, "token"), "utf8").trim();
-    const rpc = (method: string, params: object, headers: Record<string, string> = {}) =>
-      fetch(`${url}/rpc/${method}`, {
-        method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers },
-        body: JSON.stringify(params),
-      });
-    return { skein, gateway, url, token, rpc };
-  }
-
-  test("[LBR16] serves HTTP, WebSocket and MCP next to the server's own paths", async () => {
-    const { skein, url, token, rpc } = await mounted();
-    expect(await (await fetch(`${url}/mine`)).text()).toBe("mine");
-    const hello = { sessionKey: "main", message: "repeat hello", idempotencyKey: "one" };
-    const { runId } = (await (await rpc("chat.send", hello)).json()) as { runId: string };
-    expect((await skein.ended(runId)).outcome?.reply).toBe("hello");
-    const client = await connect(url, { token });
-    expect((await client.call("sessions.list", {})).count).toBe(1);
-    await client.close();
-    const mcp = await connected({ url: `${url}/mcp` }, "2025-11-25", { token });
-    expect((await mcp.listTools()).tools.map(({ name }) => name)).toContain("sessions_send");
-    await mcp.close();
-  });
-
-  test("[LBR17] requires a token and a known host name", async () => {
-    const { rpc, url, token } = await mounted({ allowedHosts: ["agents.example.com"] });
-    expect((await rpc("sessions.list", {}, { authorization: "Bearer wrong" })).status).toBe(401);
-    const byName = (host: string) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const headers = { host, "content-type": "application/json", authorization: `Bearer ${token}` };
-        const sent = request(`${url}/rpc/sessions.list`, { method: "POST", headers }, (response) => {
-          response.resume();
-          resolve(response.statusCode);
-        });
-        sent.on("error", reject);
-        sent.end("{}");
-      });
-    expect(await byName("agents.example.com")).toBe(200);
-    expect(await byName("evil.example.com")).toBe(403);
-  });
-
-  test("[LBR16] refuses requests after it is closed, and closes with the Skein", async () => {
-    const { gateway, rpc, skein } = await mounted();
-    await gateway.close();
-    expect((await rpc("sessions.list", {})).status).toBe(503);
-    await skein.close();
-  });
-
-  test("[LBR16] closes with the Skein while it is being mounted", async () => {
-    const { rpc } = await mounted(
-      {},
-      async (skein) => (await Promise.all([skein.mount(), skein.close()]))[0],
-    );
-    expect((await rpc("sessions.list", {})).status).toBe(503);
-  });
-
-  test("[LBR16] is refused for a memory store", async () => {
-    const skein = await open({ memory: true, config: null, agents });
-    await expect(skein.mount()).rejects.toMatchObject({ code: "unavailable" });
-  });
-});
-
-describe.each([["with a gateway"], ["without a gateway"]])("images named in a message, %s", (how) => {
-  async function place() {
-    const folder = temporaryFolder("skein-named-");
-    closing.push({ close: async () => folder.remove() });
-    const gateway = await wholeGateway({ folder });
-    if (how === "with a gateway") closing.unshift(gateway);
-    else await gateway.close();
-    writeFileSync(join(folder.path, "garden.png"), pngOf(2, 2));
-    writeFileSync(join(folder.path, "fake.png"), "no image");
-    const call = (args: readonly string[], lines?: string) =>
-      run([...args, "--dir", gateway.root], {
-        cwd: folder.path,
-        ...(lines === undefined ? {} : { input: () => ({ stream: Readable.from([lines]), typed: false }) }),
-      });
-    const images = async () => {
-      const shown = await call(["sessions", "show", "main", "--json"]);
-      const { messages } = JSON.parse(shown.out) as { messages: { content: unknown }[] };
-      return JSON.stringify(messages).match(/"type":"image"/g)?.length ?? 0;
-    };
-    return { call, images };
-  }
-
-  test("[LBR18] [LBR19] send attaches those in the session's folder and names the others", async () => {
-    const { call, images } = await place();
-    const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
-    expect(sent.exit).toBe(0);
-    expect(sent.err).toContain(
-      "fake.png was not attached: its content is not a PNG, JPEG, GIF or WebP image.",
-    );
-    expect(sent.err).toContain("/etc/secret.png was not attached: it is outside the session's folder.");
-    expect(sent.err).not.toContain("garden.png was not");
-    expect(await images()).toBe(1);
-  });
-
-  test("[LBR18] [LBR19] chat does the same", async () => {
-    const { call, images } = await place();
-    const chatted = await call(["chat", "main"], "describe garden.png and gone.png\n");
-    expect(chatted.exit).toBe(0);
-    expect(chatted.err).toContain("gone.png was not attached: no such file exists.");
-    expect(await images()).toBe(1);
-  });
 });

@@ -313,7 +313,7 @@ describe("createSkein({ store })", () => {
     const { dir, store, family } = await onOwnStore({});
     await family.skein.close();
     const version = "SELECT value FROM facts WHERE name = 'schema.external'";
-    const db = new DatabaseSync(join(dir, "work.db"));
+    const db = new DatabaseSync(join(dir, "work.db"), { timeout: 30_000 });
     db.exec("UPDATE facts SET value = '99' WHERE name = 'schema.external'");
     await expect(createSkein({ dir, store, agents, config: null })).rejects.toMatchObject({
       code: "read_only",

@@ -339,7 +339,7 @@ test("[OWN8] lost input that another process retries stays with its app", async 
   const { runId } = await desk.session({ sessionId: "letters" }).accept("Lost");
   await started.reached;
   await desk.close({ graceMs: 0 });
-  const db = new DatabaseSync(join(dir, "work.db"));
+  const db = new DatabaseSync(join(dir, "work.db"), { timeout: 30_000 });
   db.prepare("UPDATE runs SET lost = 4, state = 'error', ended_at = 1, outcome = ? WHERE run_id = ?").run(
     JSON.stringify({ state: "error", code: "lost_too_often" }),
     runId,
@@ -571,9 +571,9 @@ test("runs of a folder from before apps had names are claimed as before", async 
   const before = await createSkein({ dir, config, workers: false, quiet: true });
   const { runId } = await before.session({ sessionId: "letters" }).accept("Stamp it");
   await before.close();
-  const db = new DatabaseSync(join(dir, "work.db"));
+  const db = new DatabaseSync(join(dir, "work.db"), { timeout: 30_000 });
   db.exec(`
-    ALTER TABLE approvals DROP COLUMN note; DROP INDEX runs_failed;
+    DROP TABLE schedules; ALTER TABLE approvals DROP COLUMN note; DROP INDEX runs_failed;
     DROP INDEX runs_source; ALTER TABLE runs DROP COLUMN source;
     DROP TABLE loop_turns; DROP INDEX run_replies_returned;
     DROP INDEX runs_queued_app; DROP INDEX runs_waiting_app; DROP TABLE session_apps;

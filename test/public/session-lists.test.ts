@@ -207,7 +207,8 @@ describe("a search for a sentence", () => {
   test.each(stores)("[SR1] finds the answer that has some of its words: $where", async (place) => {
     const found = await searched(place.options(), question);
     expect(found[0]).toBe(answer);
-    expect(found).not.toContain("Good morning.");
+    // Messages next to the answer can be hits too, others cannot.
+    expect(found).not.toContain(texts[4]);
   });
 
   test.each(stores)("[SR1] finds Chinese by pairs of characters: $where", async (place) => {
@@ -299,8 +300,8 @@ test.skipIf(usesDatabases())("[SR1] sessions search finds the answer to a questi
   await skein.close();
   const { out } = await run(["sessions", "search", "Which hotel did we book?", "--dir", dir, "--json"]);
   expect(JSON.parse(out)).toMatchObject({
-    count: 1,
-    hits: [{ snippet: expect.stringContaining("Granvia") }],
+    count: 2,
+    hits: [{ snippet: expect.stringContaining("Granvia") }, { snippet: "Good morning." }],
   });
 });
 

@@ -3,7 +3,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Json } from "../../src/entry-store.ts";
 import type { AgentSpec, AgentState, ToolContext } from "../../src/index.ts";
 import { defineAgent, defineTool } from "../../src/index.ts";
+import { configFile } from "../support/family.ts";
+import { laterClock } from "../support/run-skein.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
 
 afterEach(closeAll);
 
@@ -121,6 +124,31 @@ describe("state: [module]", () => {
     await first.skein.close();
     const second = await withScript(calling("visit"), agent(), { dir });
     expect(await send(second, "a")).toBe("result: visit 2");
+  });
+
+  test("[MCH11] a process that stalls past its lease saves none of the state of its run", async () => {
+    const dir = newFolder();
+    let attempts = 0;
+    const watched = (): Visits => ({
+      ...plain,
+      save() {
+        if (this.count === 0) return null;
+        attempts += 1;
+        return this.count;
+      },
+    });
+    const agent = { state: [watched], tools: [visitTool(1)] };
+    const steps = [{ calls: [{ name: "visit" }] }, { stall: true }, { text: "Done." }];
+    // It can claim the run again, but only after its stalled turn has ended.
+    const config = configFile({ lanes: { perProcess: 1 } });
+    const { skein, model } = await withScript(steps, agent, { dir, config });
+    const { result } = skein.session({ sessionId: "s" }).send("hello");
+    await soon(() => model.requests.length).toBe(2);
+    const other = await withScript([{ text: "Done." }], agent, { dir, clock: laterClock });
+    await result;
+    await skein.close();
+    expect(attempts).toBeGreaterThan(0);
+    expect(await other.skein.store.state.get({ agentId: "main" }, "s", "visits")).toBeNull();
   });
 
   test("[POL21] invokeTool loads the state of the session before the call and saves it after", async () => {

@@ -5,6 +5,8 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +19,7 @@ import type { Scope, SessionPage, SessionQuery, Store } from "../../src/entry-st
 import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
+import { run } from "../support/cli.ts";
 import { Started } from "../support/cli-process.ts";
 import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
 import type { DatabaseServer, TestDatabase } from "../support/postgres-server.ts";
@@ -110,6 +113,21 @@ async function killedAt(printed: RegExp, from: string, to: string): Promise<void
 }
 
 describe("skein store migrate", () => {
+  test("shows a bar for each stage on a terminal", async () => {
+    await fillFolder(root);
+    const command = ["store", "migrate", "--from", `files:${root}`, "--to", url];
+    const { exit, err } = await run(command, { cwd: folder.path, redraws: true });
+    expect(exit).toBe(0);
+    const drawn = err.split("\r\u001b[K");
+    expect(drawn.at(-1)).toBe("");
+    for (const stage of ["Copying sessions", "Copying blobs", "Copying runs, tokens and messages"]) {
+      const bars = drawn.filter((line) => line.startsWith(`${stage} `));
+      const [, done, total] = /█{24} (\d+) of (\d+)$/.exec(bars.at(-1) ?? "") ?? [];
+      expect([stage, done]).toEqual([stage, total]);
+      expect(bars.length).toBeGreaterThan(1);
+    }
+  });
+
   test("[MCH7] moves everything to PostgreSQL and back, where all logs, files and rows are the same", async () => {
     await fillFolder(root);
     const gateway = await startGateway("a");
@@ -193,8 +211,16 @@ describe("skein store migrate", () => {
     await gateway.call("sessions.patch", { key, displayName: null, verboseLevel: "on" });
     await gateway.call("sessions.reset", { key });
     await gateway.ask("Hello again", "2");
+    await gateway.ask("half a character: \ud800", "\0");
+    const task = {
+      name: "sessions_spawn",
+      arguments: { task: "half a character: \ud800", background: false },
+    };
+    await gateway.call("tools.invoke", { sessionKey: "main", ...task });
     const seen = await readAll(gateway);
     await stopGateways();
+    // An earlier version stored such a key.
+    await server.administer(database.name, "UPDATE skein.runs SET idem = U&'k\\E000d800' WHERE idem = '1'");
     await migrated(url, `files:${root}`);
     const after = await startGateway("a");
     expect(await readAll(after)).toEqual(seen);
@@ -219,13 +245,43 @@ describe("skein store migrate", () => {
     expect(logs.join("")).not.toContain("4711");
   });
 
-  test("an incomplete last line, which was never acknowledged, is left out", async () => {
+  test("an incomplete last line is refused, because the folder can still show its entry, and left out on request", async () => {
     await fillSparsely(root);
-    const [path, bytes] = [...filesIn(root)][0] ?? ["", ""];
-    appendFileSync(join(root, path), '{"type":"mess');
     await migrated(`files:${root}`, url);
     await migrated(url, `files:${back}`);
-    expect(filesIn(back).get(path)).toBe(bytes);
+    await database.drop();
+    database = await server.createDatabase();
+    url = database.url(migrator);
+    const shown = await lastMessage(back, "Later");
+    const logs = [...filesIn(back).keys()].filter((path) => path.endsWith(".log.jsonl"));
+    const log = join(back, logs[0] ?? "");
+    truncateSync(log, statSync(log).size - 20);
+    expect(await lastMessage(back)).toEqual(shown);
+    expect(await refused(`files:${back}`, url)).toMatch(/line 3 is damaged.*--skip-damaged-lines/s);
+    const { exit, out } = await migrate(`files:${back}`, url, "--skip-damaged-lines");
+    expect({ exit, out }).toMatchObject({
+      exit: 0,
+      out: expect.stringContaining("1 damaged line of agent:"),
+    });
+  });
+
+  test("lists sessions that refer to images whose files are missing", async () => {
+    const store = await createStore({ dir: root });
+    const { sessionId } = await store.sessions.create({}, { key: "agent:main:main", cwd: "/tmp" });
+    const sha256 = await store.blobs.put({ agentId: "main" }, Buffer.from("an image"));
+    const skein = { blob: { sha256, mimeType: "image/png", bytes: 8, was: "image" } };
+    const content = [{ type: "text", text: "An image", skein } as never];
+    await store.sessions.append({}, sessionId, [
+      { draft: { type: "message", message: { role: "user", content } } },
+    ]);
+    await store.close();
+    const blobs = [...filesIn(root).keys()].filter((path) => path.includes("/blobs/"));
+    rmSync(join(root, blobs[0] ?? ""));
+    const { exit, out } = await migrate(`files:${root}`, url);
+    expect({ exit, out }).toMatchObject({
+      exit: 0,
+      out: expect.stringMatching(/not there +1 image or large output of agent:main:main/),
+    });
   });
 
   test("damaged lines are left out on request, and the entries after them stay on their branch", async () => {
@@ -254,11 +310,15 @@ describe("skein store migrate", () => {
     const [files, rows] = [filesIn(root), rowsIn(root)];
     const points = [/Copying sessions: (?!1 )/, /Copying sessions: [34]/, /Copying blobs/, /Copying runs/];
     for (const point of points) await killedAt(point, `files:${root}`, url);
-    await expect(openPostgres({ url })).rejects.toThrow(/migration to this database has not finished/);
+    await expect(openPostgres({ url })).rejects.toThrow(/migration to this store has not finished/);
     expect(await migrated(`files:${root}`, url)).toMatchObject({ resumed: true });
     for (const point of points) {
       await killedAt(point, url, `files:${back}`);
       expect(existsSync(back)).toBe(false);
+      const unfinished = join(folder.path, ".back.migrating");
+      await expect(createStore({ dir: unfinished })).rejects.toThrow(
+        /migration to this store has not finished/,
+      );
     }
     expect(await migrated(url, `files:${back}`)).toMatchObject({ resumed: true });
     expect(filesIn(back)).toEqual(files);
@@ -326,6 +386,18 @@ async function listIndexed(store: Store, scope: Scope, query: SessionQuery): Pro
   return page.behind === 0 ? page : listIndexed(store, scope, query);
 }
 
+/** Returns what a folder shows as the last message of its only session. Appends a message first, if there is one. */
+async function lastMessage(dir: string, content?: string): Promise<unknown> {
+  const store = await createStore({ dir });
+  const [found] = await store.sessions.find({}, { by: "key", key: "agent:main:main" });
+  const id = found?.sessionId ?? "";
+  const draft = { type: "message", message: { role: "user", content: content ?? "" } } as const;
+  if (content !== undefined) await store.sessions.append({}, id, [{ draft }]);
+  const context = await store.sessions.context({}, id);
+  await store.close();
+  return context?.messages.at(-1);
+}
+
 /** Returns every session of every user, as its export. */
 async function readAll(gateway: GatewayProcess): Promise<unknown[]> {
   const all: unknown[] = [];
@@ -377,6 +449,9 @@ describe("skein store migrate refuses", () => {
   test("a folder that is not empty, and addresses that it cannot connect", async () => {
     await fillSparsely(root);
     await migrated(`files:${root}`, url);
+    expect(await refused(`files:${root}`, url)).toMatch(
+      /migration from files:\S+ to postgres:\S+ has already finished/,
+    );
     mkdirSync(back);
     writeFileSync(join(back, "notes.txt"), "mine");
     expect(await refused(url, `files:${back}`)).toContain(`The folder ${back} is not empty`);
@@ -405,6 +480,19 @@ describe("skein store migrate refuses", () => {
     expect(await refused(`files:${root}`, url)).toContain("it is missing");
     writeFileSync(log, bytes);
     expect(await migrated(`files:${root}`, url)).toMatchObject({ sessions: 1, entries: 1, resumed: true });
+  });
+
+  test("a copy that differs, and names the row", async () => {
+    await fillFolder(root);
+    await (await openPostgres({ url })).close();
+    await server.administer(
+      database.name,
+      "CREATE FUNCTION skein.damage() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.lost := 1; RETURN NEW; END'",
+      "CREATE TRIGGER damage BEFORE INSERT ON skein.runs FOR EACH ROW EXECUTE FUNCTION skein.damage()",
+    );
+    const error = await refused(`files:${root}`, url);
+    expect(error).toContain("The copy of the row seq=1 of the table runs differs from the source.");
+    expect(error).not.toContain("doctor");
   });
 
   test("a full disk, and continues once there is space", async () => {

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import {
   buildStaleConsole,
@@ -9,6 +11,7 @@ import {
   measureConsole,
 } from "../../scripts/build-console.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
+import { skeinProgram } from "../support/programs.ts";
 
 /** Writes a file with the given modification time in seconds. */
 function writeAt(folder: string, path: string, seconds: number): void {
@@ -67,4 +70,24 @@ describe("the size of the console", () => {
     page("first-1.js", "later-2.js");
     expect(() => checkConsoleSize(folder.path)).toThrow(/first view .* more than its budget of 250000/);
   });
+
+  test("is within its budget in the build that the browser tests use", () => {
+    const built = dirname(dirname(skeinProgram));
+    expect(measureConsole(built).firstLoadBytes).toBeGreaterThan(50_000);
+    expect(() => checkConsoleSize(built)).not.toThrow();
+  });
+});
+
+test("the package contains the page and every file that it loads", async () => {
+  // This folder has the layout and the package.json of the package.
+  const cwd = dirname(dirname(skeinProgram));
+  const pack = ["pack", "--dry-run", "--ignore-scripts", "--json"];
+  const { stdout } = await promisify(execFile)("npm", pack, { cwd, maxBuffer: 64_000_000 });
+  const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
+  const packed = files.map(({ path }) => path);
+  const built = readdirSync(join(cwd, "dist/console"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(cwd, join(entry.parentPath, entry.name)));
+  expect(built).toContain("dist/console/index.html");
+  expect(packed).toEqual(expect.arrayContaining(built));
 });

@@ -55,9 +55,9 @@ test("npm run cluster serves the sample sessions, survives the loss of a gateway
     const pids = [...cluster.out.matchAll(/^ +gateway \d .* process (\d+)$/gm)].map(([, pid]) => Number(pid));
     expect(pids).toHaveLength(3);
     process.kill(pids[0] ?? 0, "SIGKILL");
-    await cluster.until(/The gateway 1 \(process \d+\) has ended: SIGKILL/);
+    await cluster.until(/Gateway 1 \(process \d+\) has ended: SIGKILL/);
     expect(await ask("repeat good evening")).toMatchObject({ state: "ok", reply: "good evening" });
-    const [, again] = await cluster.until(/The gateway 1 is running again, as process (\d+)/);
+    const [, again] = await cluster.until(/Gateway 1 is running again, as process (\d+)/);
     await client.close();
     cluster.child.kill("SIGINT");
     expect(await cluster.end()).toBe(0);

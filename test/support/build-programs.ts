@@ -13,6 +13,7 @@ const programs = [
   "acp-kill-child",
   "acp-kill-partner",
   "acp/scripted-agent",
+  "ai-sdk-child",
   "app-child",
   "appender",
   "approval-child",

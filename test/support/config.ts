@@ -255,7 +255,7 @@ export const anyConfig = record({
   mcpServers: some(fc.dictionary(fc.constantFrom("files", "My_Server-2", "constructor"), mcpServer)),
   acp: some(acp),
   queue: some(record({ mode: some(fc.constantFrom("steer", "followup", "interrupt")) })),
-  lanes: some(record({ main: few, subagent: few, cron: few, nested: few })),
+  lanes: some(record({ main: few, subagent: few, cron: few, nested: few, perProcess: few })),
   budget: some(
     record({ hops: few, runs: few, tokens: count, costUsd: maybeNull(fc.constantFrom(0, 0.5, 5)) }),
   ),

@@ -95,6 +95,7 @@ function stoppingDisk(): Disk {
     stat: () => file.stat(),
     size: () => file.size(),
     read: (position, length) => file.read(position, length),
+    readInto: (buffer, position) => file.readInto(buffer, position),
     truncate: (size) => file.truncate(size),
     sync: () => file.sync(),
     close: () => file.close(),

@@ -76,7 +76,7 @@ export class GatewayProcess {
 /**
  * The port stays reserved while nothing listens on it. The system assigns ports from 32768 upward, but not this one.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000);
     const server = createServer().listen(port, "127.0.0.1");

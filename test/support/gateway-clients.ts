@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectOptions, ReceivedEvent, SkeinClient } from "../../src/entry-client.ts";
 import { CallError, connect } from "../../src/entry-client.ts";
+import { Chance } from "../transcript/random.ts";
 import type { WireEntry } from "./payloads.ts";
+import { runSeed } from "./run-seed.ts";
 
 /** The behavior of a client that sends messages continuously, no matter what happens to its gateway. */
 
@@ -33,12 +35,14 @@ export class Talker {
   /** How often a socket for calls was opened. */
   opened = 1;
   readonly #client: SkeinClient;
+  readonly #chance: Chance;
   readonly #reading: Promise<unknown>[] = [];
   readonly #answers = new Map<number, PromiseWithResolvers<void>>();
 
   private constructor(client: SkeinClient, name: string) {
     this.#client = client;
     this.name = name;
+    this.#chance = new Chance(runSeed + Buffer.from(name).reduce((sum, byte) => sum * 31 + byte, 0));
     this.key = `agent:main:session:${name}`;
     client.onState((state, error) => {
       if (error !== null) this.failures.push(error);
@@ -75,7 +79,7 @@ export class Talker {
    */
   async talk(isEnough: () => boolean, pauseMs: number): Promise<void> {
     while (!isEnough() && this.state !== "closed") {
-      await sleep(pauseMs * Math.random());
+      await sleep(pauseMs * this.#chance.next());
       await this.say().catch((error: unknown) => this.failures.push(error));
     }
   }
@@ -108,7 +112,7 @@ export class Talker {
       } catch (error) {
         if (!(error instanceof CallError) || !error.retryable) throw error;
         this.refused.push(error);
-        await sleep(20 + 80 * Math.random());
+        await sleep(20 + 80 * this.#chance.next());
       }
     }
   }

@@ -66,6 +66,11 @@ export class HeldRequest {
     this.#response.end("data: [DONE]\n\n");
   }
 
+  /** Whether the process that sent the request has closed the connection. */
+  get isAbandoned(): boolean {
+    return this.#response.closed;
+  }
+
   /** Breaks the connection in the middle of the answer. */
   breakOff(): void {
     this.#response.destroy();
@@ -93,9 +98,13 @@ export class HeldModel {
     return model;
   }
 
+  get url(): string {
+    return `${this.#server?.url}/v1`;
+  }
+
   /** The lines in `skein.yaml` that make this the default model. */
   get config(): string {
-    const provider = `{ baseUrl: "${this.#server?.url}/v1", apiKey: none }`;
+    const provider = `{ baseUrl: "${this.url}", apiKey: none }`;
     return `defaults: { model: held/model }\nmodels: { providers: { held: ${provider} } }\n`;
   }
 

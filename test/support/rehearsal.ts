@@ -30,7 +30,7 @@ export const parameters: Readonly<Record<string, readonly string[]>> = {
   sessions_yield: ["message", "waitFor"],
   session_status: ["sessionKey"],
   subagents: ["action", "target", "message", "recentMinutes"],
-  session_search: ["query", "sessionKey", "agentId", "role", "since", "until", "limit"],
+  session_search: ["query", "sessionKey", "agentId", "role", "since", "until", "bySession", "limit"],
 };
 
 export function tool(

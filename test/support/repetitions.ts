@@ -16,9 +16,7 @@ export interface Repetitions {
   /** The maximum number of durable writes in a turn at which its process is killed. */
   readonly killPoints: number;
   readonly gatewayKills: number;
-  /** The number of sessions on machines that are killed and stalled and whose database crashes. */
-  readonly machineSessions: number;
-  /** How often each of these faults happens. */
+  /** How often machines are killed and stalled, and their database crashes. */
   readonly machineRounds: number;
   /** The number of clients connected to the gateway that is killed. */
   readonly gatewayClients: number;
@@ -51,7 +49,6 @@ const shortForm: Repetitions = {
   familyKills: 20,
   killPoints: 20,
   gatewayKills: 20,
-  machineSessions: 20,
   machineRounds: 1,
   gatewayClients: 10,
   pooledClients: 100,
@@ -75,7 +72,6 @@ const longForm: Repetitions = {
   /** More than any turn has. */
   killPoints: 1000,
   gatewayKills: 100,
-  machineSessions: 200,
   machineRounds: 5,
   gatewayClients: 100,
   pooledClients: 500,

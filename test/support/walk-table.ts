@@ -49,6 +49,7 @@ const reading = {
   "runs.budget": { good: ({ runId }) => ({ rootId: runId }), told: "not_found" },
   "lanes.list": { good: () => ({}), told: "ok" },
   "outbox.list": { good: () => ({}), told: "ok" },
+  "schedules.list": { good: () => ({}), told: "ok" },
   "approvals.list": { good: ({ runId }) => ({ runId, open: false }), told: "ok" },
   "agents.list": { good: () => ({}), told: "ok" },
   "models.list": { good: () => ({}), told: "ok" },
@@ -118,6 +119,12 @@ const writing = {
     told: "not_found",
   },
   "runs.abort": { good: ({ runId }) => ({ runId, reason: "enough" }), told: "not_found" },
+  "schedules.run": {
+    good: () => ({ name: "ann-secret-58", idempotencyKey: "w-58" }),
+    told: "not_found",
+  },
+  "schedules.pause": { good: () => ({ name: "ann-secret-58" }), told: "not_found" },
+  "schedules.resume": { good: () => ({ name: "ann-secret-58" }), told: "not_found" },
   "runs.retry": { good: ({ lostId }) => ({ runId: lostId }), told: "not_found" },
   "tools.invoke": {
     good: ({ key }) => ({ sessionKey: key, name: "sessions_list", arguments: {} }),

@@ -47,6 +47,7 @@ export const walkConfig = [
   "tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }",
   "agents: { main: {}, other: {} }",
   "approvals: { timeoutSeconds: 3600 }",
+  "schedules: { ann-secret-58: { cron: '0 0 1 1 *', message: ANN-SECRET-58, user: ann } }",
   "",
 ].join("\n");
 

@@ -32,6 +32,7 @@ function watchedFile(points: KillPoints, file: DiskFile, name: string): DiskFile
     stat: () => file.stat(),
     size: () => file.size(),
     read: (position, length) => file.read(position, length),
+    readInto: (buffer, position) => file.readInto(buffer, position),
     append: (bytes) => points.around(`append ${name}`, () => file.append(bytes)),
     truncate: (size) => points.around(`truncate ${name}`, () => file.truncate(size)),
     sync: () => points.around(`sync ${name}`, () => file.sync()),
