@@ -12,19 +12,22 @@ process.stdout.write(`SKEIN_SEED=${seed}\n`);
 const tests = ["src/**/*.test.ts", "test/**/*.test.ts"];
 /** In a real browser. */
 const inBrowser = ["test/console/**/*.test.ts"];
+/** With the frameworks that the adapters are for, on the package as it is published. */
+const withFrameworks = ["test/frameworks/*.test.ts"];
 /**
  * Also on PostgreSQL. They open their stores with `emptyStore`, `wholeGateway` or `GatewayProcess`, or their ledgers with
  * `RunBooks`.
  */
 const onPostgres = [
   "src/runs/ledger/*.test.ts",
-  "test/library/{agent-loop,around-a-run,deliveries,hard-times,hostile-children,seeds}.test.ts",
+  "test/library/{agent-loop,around-a-run,channel-messages,deliveries,hard-times,hostile-children,seeds}.test.ts",
   "test/library/{sending,sending-between,session-resets,spawning,spawning-ends,waiting-input,yielding}.test.ts",
-  "test/e2e/method-walk-isolation.test.ts",
+  "test/e2e/{client-follows,gateway-attacked,mcp-over-gateway,method-walk-isolation}.test.ts",
   "test/public/{access-rules,answer-context,answers,attacked-streams,between-sessions,branch-pages}.test.ts",
   "test/public/{desk,family,gateway-access,gateway-calls,gateway-events,hooks-and-settings,library}.test.ts",
-  "test/public/{live-answers,maintenance,model-history,one-policy,own-loop,rehearsal-window,run-control,search}.test.ts",
-  "test/public/{session-lists,session-names,sessions-talk,state-modules,system-override,tool-rules}.test.ts",
+  "test/public/{live-answers,maintenance,meaning,model-history,mounted-gateway,one-policy,own-loop}.test.ts",
+  "test/public/{recall,rehearsal-window,run-control,search}.test.ts",
+  "test/public/{schedules,session-lists,session-names,sessions-talk,state-modules,system-override,tool-rules}.test.ts",
   "test/public/{usage,working-directories,xray}.test.ts",
 ];
 /** They count steps or timers, to which other files in the same process would add theirs. */
@@ -62,7 +65,12 @@ export default defineConfig({
       // Modules have no state of their own, so a worker loads them once for all files.
       {
         extends: true,
-        test: { name: "shared", include: tests, exclude: [...alone, ...inBrowser], isolate: false },
+        test: {
+          name: "shared",
+          include: tests,
+          exclude: [...alone, ...inBrowser, ...withFrameworks, "**/node_modules/**"],
+          isolate: false,
+        },
       },
       {
         extends: true,
@@ -83,6 +91,14 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "isolated", include: alone } },
+      {
+        extends: true,
+        test: {
+          name: "frameworks",
+          include: withFrameworks,
+          globalSetup: join(import.meta.dirname, "test/frameworks/prepare.ts"),
+        },
+      },
     ],
   },
 });

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Checks the Node version before anything is loaded that an old one could not even parse.
+// Checks the Node version before loading anything that an old version could not parse.
 const needed = 24;
 const running = process.versions.node;
 
@@ -9,20 +9,20 @@ if (Number(running.split(".")[0]) < needed) {
   );
   process.exitCode = 1;
 } else {
-  // In a checkout the source runs as it is; the published package has only dist.
+  // A checkout runs the source directly. The published package contains only dist.
   const { existsSync, readFileSync } = await import("node:fs");
   const { fileURLToPath } = await import("node:url");
   const source = new URL("../src/cli/main.ts", import.meta.url);
   const built = new URL("../dist/cli.js", import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   const isCheckout = existsSync(source);
-  // To read the code anew takes a good part of a start, of TypeScript half of it. What was read is kept where only those write who
-  // may change the code; where nobody may, nothing is kept.
+  // Compiling takes a large part of a start: for TypeScript, half of it. The cache is next to the code, so only accounts that may
+  // change the code can write it. If no account may, nothing is cached.
   const { enableCompileCache } = await import("node:module");
   enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/skein", import.meta.url)));
   const { exitOnSignals, runCli } = await import((isCheckout ? source : built).href);
   exitOnSignals();
-  // A reader that goes away (`| head`) is no failure; a full disk is.
+  // A reader that exits early (`| head`) is not a failure. A full disk is.
   process.stdout.on("error", (error) => {
     if (error.code !== "EPIPE")
       process.stderr.write(`error: The output cannot be written: ${error.message}.\n`);

@@ -2,12 +2,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buildConsole } from "./build-console.ts";
+import { buildConsole, checkConsoleSize } from "./build-console.ts";
 import { bundlePackage } from "./bundle.ts";
 import { root, runStep } from "./steps.ts";
 
 await bundlePackage(join(root, "dist"));
 await buildConsole();
+checkConsoleSize();
 
 const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
 try {

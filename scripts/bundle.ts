@@ -5,7 +5,17 @@ import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 import { root, runStep } from "./steps.ts";
 
-const nodeEntries = ["index", "entry-store", "entry-postgres", "entry-conformance", "entry-testing"];
+const nodeEntries = [
+  "index",
+  "entry-store",
+  "entry-postgres",
+  "entry-conformance",
+  "entry-testing",
+  "entry-langgraph",
+  "entry-claude-agent-sdk",
+  "entry-ai-sdk",
+  "entry-openai-agents",
+];
 /** Browsers load this entry point, so it shares no chunk with code that imports Node modules. */
 const browserEntry = "entry-client";
 /** Evaluated before everything else, in its own chunk. */
@@ -15,8 +25,13 @@ const external = /^[^./\0]/;
 
 /** Bundles the published package: code and declarations, with dependencies left as imports. */
 export async function bundlePackage(folder: string): Promise<void> {
+  await bundleCode(folder);
+  await bundleDeclarations(folder);
+}
+
+/** Bundles everything in the package that runs. */
+export async function bundleCode(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
-  const source = (name: string) => join(root, "src", `${name}.ts`);
   await bundle(
     {
       ...Object.fromEntries(nodeEntries.map((name) => [name, source(name)])),
@@ -27,7 +42,10 @@ export async function bundlePackage(folder: string): Promise<void> {
     folder,
   );
   await bundle({ [browserEntry]: source(browserEntry) }, folder);
-  await bundleDeclarations(folder);
+}
+
+function source(name: string): string {
+  return join(root, "src", `${name}.ts`);
 }
 
 async function bundle(input: Record<string, string>, dir: string): Promise<void> {

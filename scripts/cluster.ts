@@ -28,7 +28,7 @@ const say = (line: string) => console.log(line);
 /** A database server, the gateways that share it, and the balancer in front of them. */
 class Cluster {
   readonly #folder = mkdtempSync(join(tmpdir(), "skein-cluster-"));
-  readonly #keeper = new ServerKeeper();
+  readonly #keeper = new ServerKeeper({ isPrivate: process.platform !== "win32" });
   #balancer: Balancer | null = null;
   #gateways: readonly SupervisedGateway[] = [];
   #isClosed = false;
@@ -63,7 +63,7 @@ class Cluster {
   async #createDatabase(): Promise<string> {
     const kept = await this.#keeper.server;
     if ("missing" in kept) throw new Error(`PostgreSQL cannot run here: ${kept.missing}`);
-    const server = new DatabaseServer(kept.port);
+    const server = new DatabaseServer(kept.port, kept.socket);
     await server.createRoles();
     return (await server.createDatabase()).url(migrator);
   }

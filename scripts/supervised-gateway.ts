@@ -62,14 +62,15 @@ export class SupervisedGateway {
 
   async #supervise(first: Running): Promise<void> {
     const { name, say } = this.#options;
+    const title = capitalize(name);
     for (let running: Running | null = first; running !== null; running = await this.#launchAgain()) {
       this.#setAddress(running.address);
       const { pid } = running.address;
-      if (running !== first) say(`The ${name} is running again, as process ${pid}.`);
+      if (running !== first) say(`${title} is running again, as process ${pid}.`);
       const [code, signal] = await running.ended;
       this.#setAddress(null);
       if (this.#stopping.signal.aborted) return;
-      say(`The ${name} (process ${pid}) has ended: ${signal ?? `exit status ${code}`}. It is started again.`);
+      say(`${title} (process ${pid}) has ended: ${signal ?? `exit status ${code}`}. It is started again.`);
     }
   }
 
@@ -104,7 +105,7 @@ export class SupervisedGateway {
     this.#ended = ended;
     createInterface({ input: child.stderr }).on("line", (line) => say(`${name}: ${line}`));
     const failed = ended.then(() => {
-      throw new Error(`The ${name} could not start.`);
+      throw new Error(`${capitalize(name)} could not start.`);
     });
     // Without a reader, the rejection of a gateway that ends later would be unhandled.
     failed.catch(() => undefined);
@@ -120,4 +121,8 @@ async function readStart({ stdout }: ChildProcess): Promise<StartPayload> {
     if (text.trimEnd().endsWith("}")) break;
   }
   return JSON.parse(text) as StartPayload;
+}
+
+function capitalize(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1);
 }

@@ -53,8 +53,8 @@ const parts: readonly Part[] = [
     name: "machines",
     files: ["test/crash/machines.test.ts"],
     counts: {
-      machineSessions: "sessions on three machines",
-      machineRounds: "rounds of two kills, a stall and two crashes of the database",
+      machineRounds:
+        "rounds of two kills, a stall and two crashes of the database under 200 sessions on three machines",
     },
     minutes: 10,
   },

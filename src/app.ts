@@ -1,15 +1,16 @@
 import { resolve } from "node:path";
+import type { EmbeddingModelV4 } from "@ai-sdk/provider";
 import manifest from "../package.json" with { type: "json" };
-import type { LanguageModel, Runtime } from "./agents/contract.ts";
+import type { EmbeddingModel, LanguageModel, Runtime } from "./agents/contract.ts";
 import { createLoop } from "./agents/loop/loop.ts";
 import type { AgentDefinition } from "./agents/tools/define-agent.ts";
 import { openAcp } from "./app/acp.ts";
-import { openChannels } from "./app/channels.ts";
+import { closeChannels, openChannels, startChannels } from "./app/channels.ts";
 import { announceChildEnds, createEngine, storeEvents } from "./app/engine.ts";
 import { createFileBoundary, ScratchFolder } from "./app/files.ts";
 import { openMcp } from "./app/mcp.ts";
 import type { GivenModels } from "./app/models.ts";
-import { createModels } from "./app/models.ts";
+import { createModels, openEmbeddings } from "./app/models.ts";
 import { openBackend, openStores, placedByStore, sharedClock } from "./app/open-store.ts";
 import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
@@ -18,6 +19,7 @@ import { SessionTools } from "./app/session-tools.ts";
 import type { Watching } from "./app/telemetry.ts";
 import { openWatching } from "./app/telemetry.ts";
 import type { Channel } from "./channels/contract.ts";
+import { configuredAgents } from "./config/agent-settings.ts";
 import type { LoadedConfig } from "./config/load.ts";
 import { defaultConfig, loadConfig } from "./config/load.ts";
 import type { ConfigInput } from "./config/sections/all.ts";
@@ -95,6 +97,8 @@ export interface SkeinOptions {
   readonly channels?: readonly Channel[];
   /** Your own models, by provider/model. Any AI SDK model can be used. */
   readonly models?: Readonly<Record<string, LanguageModel>>;
+  /** `embed` is an AI SDK embedding model with which searches also find texts by their meaning. */
+  readonly search?: { readonly embed?: EmbeddingModel };
   /** Collects metrics for `metrics()`. */
   readonly metrics?: boolean;
   /**
@@ -134,6 +138,7 @@ export const skeinOptionNames: OptionNames<SkeinOptions> = {
   hooks: true,
   channels: true,
   models: true,
+  search: true,
   metrics: true,
   workers: true,
   report: true,
@@ -282,10 +287,9 @@ async function wire(
   const { shared } = store.work;
   const feed = shared?.events ?? null;
   const executesRuns = options.workers !== false;
-  await feed?.join({
-    ...{ host: thisProcess().host, pid: process.pid, version: manifest.version, startedAt: clock.now() },
-    executesRuns: executesRuns && options.workers !== "own",
-  });
+  const { host } = thisProcess();
+  const described = { host, pid: process.pid, version: manifest.version, startedAt: clock.now() };
+  await feed?.join({ ...described, executesRuns: executesRuns && options.workers !== "own" }, owner);
   const events = withFeed(bus, feed);
   const stopPublishing = feed === null ? () => undefined : bus.subscribe((event) => feed.publish(event));
   const app: App = {
@@ -311,6 +315,9 @@ async function wire(
     },
     get models() {
       return models;
+    },
+    get embeddings() {
+      return embeddings;
     },
     get access() {
       return access;
@@ -339,8 +346,9 @@ async function wire(
     close: once(async (graceMs) => {
       await mounts.close().catch(report);
       stopRelaying();
+      await embeddings?.stop();
       await engine.close(graceMs);
-      await acp.close();
+      await Promise.all([closeChannels(channels.values()), acp.close()]);
       await mcp.close();
       await runs.endLoopTurns(null, owner).catch(report);
       closing.abort(wasClosed());
@@ -363,6 +371,7 @@ async function wire(
   const redact = (text: string) => redactor.redact(text).text;
   const given = present({ given: options.models as GivenModels });
   const models = createModels({ config, env: loaded.variable, loop: { clock, redact }, ...given });
+  const embeddings = openEmbeddings(app, loaded, options.search?.embed as EmbeddingModelV4 | undefined);
   const access = createSessionAccess({ store, settings: () => agents.access, scope: config.session.scope });
   const mcp = openMcp(config, report);
   const sessionTools = new SessionTools(app);
@@ -379,7 +388,13 @@ async function wire(
   const calls = lazyCalls(app);
   const stopAnnouncing = announceChildEnds(app);
   const stopRelaying = relayProgress(app);
-  return { app, start: () => engine.start() };
+  const start = () => {
+    engine.start({ ownOnly: options.workers === "own" });
+    if (options.workers === "own") return;
+    embeddings?.start();
+    startChannels(channels.values());
+  };
+  return { app, start };
 }
 
 const defaultLeaseMs = 30_000;
@@ -507,11 +522,12 @@ async function configOf(
   }
   const given =
     typeof options.config === "string" ? { file: options.config } : present({ values: options.config });
-  const loaded = options.loaded ?? (await loadConfig({ cwd, ...root, env, ...given }));
-  const isWritten = [...loaded.sources].some(
-    ([path, { from }]) => path.startsWith("agents.") && from !== "default",
-  );
-  return { loaded, configured: hasCode && !isWritten ? [] : Object.keys(loaded.config.agents) };
+  const inCode = {
+    agents: (options.agents ?? []).map(({ id }) => id),
+    channels: (options.channels ?? []).map(({ id }) => id),
+  };
+  const loaded = options.loaded ?? (await loadConfig({ cwd, ...root, env, inCode, ...given }));
+  return { loaded, configured: configuredAgents(loaded, hasCode) };
 }
 
 /** Logs adoptions with their session. A caller with its own `report` receives every recovery instead. */

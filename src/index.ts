@@ -2,7 +2,7 @@ import "./check-node.ts";
 
 export type { AccessAction } from "./access/visibility/access-policy.ts";
 export type { AccessExplanation, AccessStep } from "./access/visibility/decide-access.ts";
-export type { LanguageModel } from "./agents/contract.ts";
+export type { EmbeddingModel, LanguageModel } from "./agents/contract.ts";
 export type { AgentState } from "./agents/tools/define-agent.ts";
 export {
   type AgentDefinition,
@@ -55,7 +55,6 @@ export type {
   RunState,
   RunUsage,
 } from "./runs/run.ts";
-export { sessionTools } from "./session-tools.ts";
 export type {
   MountedGateway,
   MountOptions,
@@ -66,6 +65,7 @@ export type {
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
+export type { LastScheduledRun, ScheduleInfo, ScheduleService } from "./sessions/schedules.ts";
 export type { ApprovalService, RunService, SessionService } from "./sessions/services.ts";
 export type {
   AppendedMessages,
@@ -80,6 +80,7 @@ export type { Turn, TurnEvent, TurnResult } from "./sessions/turn-handle.ts";
 export { RunError } from "./sessions/turn-handle.ts";
 export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
+export { sessionTools } from "./tools/session-tools.ts";
 export type { ForeignTool } from "./tools/tool-adapters.ts";
 export type {
   Api,

@@ -300,6 +300,15 @@ export interface LanguageModel {
   doStream(options: never): PromiseLike<unknown>;
 }
 
+/** The shape of an `EmbeddingModelV4`. */
+export interface EmbeddingModel {
+  readonly specificationVersion: "v4";
+  readonly provider: string;
+  readonly modelId: string;
+  readonly maxEmbeddingsPerCall: PromiseLike<number | undefined> | number | undefined;
+  doEmbed(options: never): PromiseLike<unknown>;
+}
+
 /** Token counts for an answer, as reported by the AI SDK. */
 export interface StepUsage {
   readonly inputTokens?: number | undefined;

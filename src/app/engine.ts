@@ -9,13 +9,15 @@ import { redeliver } from "../sessions/delivery.ts";
 import { announceDeadLetter } from "../sessions/outgoing.ts";
 import { executeRun } from "../sessions/run.ts";
 import { stopInTime } from "../sessions/run-outcome.ts";
+import { ScheduleTimer } from "../sessions/schedule-timer.ts";
 import { ChildKeeper, Tidying } from "../sessions/tidy-children.ts";
 import type { StoreChange } from "../store/contract.ts";
 
 /** Executes queued runs and delivers the outbox. */
 interface Engine {
   readonly worker: Worker;
-  start(): void;
+  /** With `ownOnly`, starts no scheduled runs, because they do not belong to this process's own requests. */
+  start(options: { readonly ownOnly: boolean }): void;
   wakeOutbox(): void;
   close(graceMs: number): Promise<void>;
 }
@@ -56,6 +58,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
     clock,
     report,
   });
+  const schedules = new ScheduleTimer(app);
   const tidying = new Tidying(new ChildKeeper(app), bus, report);
   let isWorking = false;
   const stopWaking = bus.subscribe(({ type, userId, sessionId }) => {
@@ -72,14 +75,16 @@ export function createEngine(app: App, leaseMs: number): Engine {
   });
   return {
     worker,
-    start: () => {
+    start: ({ ownOnly }) => {
       isWorking = true;
       worker.start();
+      if (!ownOnly) schedules.start();
       pump.start();
       tidying.start();
     },
     wakeOutbox: () => pump.wake(),
     close: async (graceMs) => {
+      await schedules.close();
       await worker.close(graceMs);
       await pump.close();
       await tidying.close();

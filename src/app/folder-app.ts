@@ -2,6 +2,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
+import { thrownText } from "../core/text.ts";
 import type { ProcessFolder } from "../file-access/file-boundary.ts";
 import type { FolderApp } from "../gateway/methods/dispatch.ts";
 import type { Run } from "../runs/contract.ts";
@@ -13,7 +14,7 @@ import { offeredTools, toolLayers } from "../sessions/run-tools.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { configuredFileBoundary } from "./files.ts";
 import { mcpReach, mcpSourceName } from "./mcp.ts";
-import { createModels } from "./models.ts";
+import { createModels, openEmbeddings } from "./models.ts";
 import { redactorOf } from "./redaction.ts";
 import type { FolderStore } from "./runs.ts";
 
@@ -23,6 +24,12 @@ class FolderAgents extends Agents {
     return "main";
   }
 }
+
+const notRunning = {
+  clock: systemClock,
+  closed: new AbortController().signal,
+  report: (error: unknown) => void process.stderr.write(`skein: ${thrownText(error)}\n`),
+};
 
 /**
  * Returns the dependencies for methods on a folder in which this process executes no runs. They include the configured
@@ -35,6 +42,7 @@ export function folderApp(
 ): FolderApp {
   const { config, variable } = loaded;
   const configured = Object.keys(config.agents);
+  const redactor = redactorOf(loaded);
   const agents = new FolderAgents({ config, env: variable, definitions: [], configured });
   return {
     store,
@@ -44,9 +52,10 @@ export function folderApp(
     loaded,
     clock: systemClock,
     newId: createIdSource(),
-    redactor: redactorOf(loaded),
+    redactor,
     agents,
     models: createModels({ config, env: variable }),
+    embeddings: openEmbeddings({ ...notRunning, store, redactor }, loaded),
     hooks: new HookRegistry(() => undefined),
     turns: new Map(),
     tools: {

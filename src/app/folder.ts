@@ -1,6 +1,7 @@
 import fs, { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Clock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { valueScript } from "../core/script.ts";
 import { repairRunTables, runSteps } from "../runs/ledger/schema.ts";
@@ -96,8 +97,27 @@ export interface FolderOptions {
   readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
+/** A gateway whose sessions are in a database writes the database's name into this file of its root folder. */
+const databaseFile = "database";
+
+export function writeDatabaseName(root: string, name: string): void {
+  fs.writeFileSync(join(root, databaseFile), `${name}\n`, { mode: 0o600 });
+}
+
+/** Throws if the sessions of a root folder are in a database. Otherwise two places would have different sessions. */
+export function refuseDatabaseFolder(root: string): void {
+  const file = join(root, databaseFile);
+  if (!existsSync(file)) return;
+  const name = fs.readFileSync(file, "utf8").trim();
+  throw new SkeinError("conflict", {
+    problem: `The gateway of the folder ${root} keeps its sessions in the database ${name}, and no store is configured`,
+    advice: `Set store in the configuration file or SKEIN_STORE to the address of the database, or choose another folder with --dir. To use the folder without the database, remove ${file}`,
+  });
+}
+
 /** Opens the store in a folder for a short-lived process. Creates the folder if it does not exist. */
 export async function openFolder({ fix, ...options }: FolderOptions): Promise<FolderStore> {
+  refuseDatabaseFolder(options.root);
   const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
   const store = await openFilesStore({ ...options, ...fixing, index: "in place" });
   return Object.assign(store, { runs: attachIdleRuns(store) });

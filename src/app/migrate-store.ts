@@ -29,6 +29,8 @@ export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
 export interface MigrateResult extends MoveResult {
   /** The number of damaged lines that were left out, by session key. */
   readonly skipped: ReadonlyMap<string, number>;
+  /** The blobs that sessions refer to but that the source does not have, by session key. */
+  readonly missingBlobs: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** Moves everything from a session folder to PostgreSQL, or from PostgreSQL to a session folder. */
@@ -37,12 +39,13 @@ export async function migrateStore(options: MigrateOptions): Promise<MigrateResu
   if (from.kind === "files" && to.kind === "postgres") {
     const source = openSource(from.path, options.damagedLines);
     const openTo = () => openTargetDatabase(postgresOptions(to.url, options));
-    return { ...(await withStores(source, openTo, progress)), skipped: source.skipped };
+    const { skipped, missingBlobs } = source;
+    return { ...(await withStores(source, openTo, progress)), skipped, missingBlobs };
   }
   if (from.kind === "postgres" && to.kind === "files") {
     const source = await openSourceDatabase(postgresOptions(from.url, options));
     const openTo = () => openTarget(to.path, options.now);
-    return { ...(await withStores(source, openTo, progress)), skipped: new Map() };
+    return { ...(await withStores(source, openTo, progress)), skipped: new Map(), missingBlobs: new Map() };
   }
   throw new SkeinError("invalid_arguments", {
     problem: "One address must name a folder and the other one a PostgreSQL database",

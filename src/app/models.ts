@@ -1,10 +1,12 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { EmbeddingModelV4, LanguageModelV4 } from "@ai-sdk/provider";
 import type { ModelPrice, TurnModel } from "../agents/contract.ts";
 import type { LoopServices } from "../agents/loop/services.ts";
 import { loopServices } from "../agents/loop/services.ts";
+import type { OpenModelOptions } from "../agents/models/open-model.ts";
 import { checkReachable, modelApi } from "../agents/models/open-model.ts";
 import { costOf, priceOf } from "../agents/models/prices.ts";
 import { keyedProviders, keyVariable } from "../config/default-model.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import type { ModelSettings } from "../config/model-settings.ts";
 import { modelSettings } from "../config/model-settings.ts";
 import type { Config } from "../config/sections/all.ts";
@@ -14,6 +16,8 @@ import { own } from "../core/json.ts";
 import type { Usage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { Models } from "../sessions/app.ts";
+import type { EmbeddingApp, TextEmbedder } from "../sessions/embeddings.ts";
+import { Embeddings } from "../sessions/embeddings.ts";
 import type { ModelRef } from "../transcript/model-table.ts";
 import { modelInfo, parseModel } from "../transcript/model-table.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
@@ -125,17 +129,63 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
+/** Returns `null` if no embedding model is given or configured. */
+export function openEmbeddings(
+  app: EmbeddingApp,
+  { config, variable }: Pick<LoadedConfig, "config" | "variable">,
+  given?: EmbeddingModelV4,
+): Embeddings | null {
+  const named = given ?? config.search.embed;
+  return named === null ? null : new Embeddings(app, createEmbedder({ config, env: variable }, named));
+}
+
+/** Opens the model that embeds texts for the search, on its first use. */
+function createEmbedder(
+  sources: Pick<ModelSources, "config" | "env">,
+  named: string | EmbeddingModelV4,
+): TextEmbedder {
+  const { models } = sources.config;
+  if (typeof named === "string") checkReachable(parseModel(named), models);
+  const open = once(async () => {
+    if (typeof named !== "string") return named;
+    const { openEmbeddingModel } = await import("../agents/models/open-model.ts");
+    const ref = parseModel(named);
+    return openEmbeddingModel(ref, openOptions(sources, ref, modelSettings(models, ref.provider, ref.model)));
+  });
+  return {
+    model: typeof named === "string" ? named : `${named.provider}/${named.modelId}`,
+    embed: async (texts, signal) => {
+      const model = await open();
+      const most = (await model.maxEmbeddingsPerCall) ?? texts.length;
+      const vectors: number[][] = [];
+      for (let at = 0; at < texts.length; at += most) {
+        const values = texts.slice(at, at + most);
+        vectors.push(...(await model.doEmbed({ values, abortSignal: signal })).embeddings);
+      }
+      return vectors;
+    },
+  };
+}
+
 async function opened(
-  { config, env }: ModelSources,
+  sources: ModelSources,
   ref: ModelRef,
   settings: ModelSettings,
 ): Promise<LanguageModelV4> {
   const { openModel } = await import("../agents/models/open-model.ts");
+  return openModel(ref, openOptions(sources, ref, settings));
+}
+
+function openOptions(
+  { config, env }: Pick<ModelSources, "config" | "env">,
+  ref: ModelRef,
+  settings: ModelSettings,
+): OpenModelOptions {
   const provider = own(config.models.providers, ref.provider);
   const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
   const { baseUrl, type } = settings;
   const headers = provider === undefined ? undefined : { ...provider.headers };
-  return openModel(ref, { ...present({ apiKey, baseUrl, headers }), type });
+  return { ...present({ apiKey, baseUrl, headers }), type };
 }
 
 function keyFrom(env: Environment, provider: string): string | null {

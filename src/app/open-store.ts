@@ -19,9 +19,11 @@ import type { FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import { WorkDb } from "../store/files/work-db.ts";
 import { createMemoryLedger, createMemoryStore } from "../store/memory/store.ts";
+import type { PostgresOptions } from "../store/postgres/open-postgres.ts";
 import { Spaces } from "../store/spaces.ts";
 import type { WorkingBackend, WorkingStore } from "../store/work.ts";
 import { Attendance, requireLedger, requireWorking } from "../store/work.ts";
+import { refuseDatabaseFolder } from "./folder.ts";
 import { isOwnerGone } from "./process.ts";
 
 export interface StoreChoice {
@@ -71,20 +73,33 @@ export async function openStores(choice: StoreChoice, parts: OpenStoreParts): Pr
 }
 
 /** Connects to the database that the configuration names. Returns `null` if sessions are stored in a folder. */
-export async function openBackend({
-  store,
-  postgres,
-  blobs: { s3 },
-}: Pick<Config, "store" | "postgres" | "blobs">): Promise<WorkingBackend | null> {
-  if (store.kind !== "postgres") return null;
+export async function openBackend(config: DatabaseConfig): Promise<WorkingBackend | null> {
+  if (config.store.kind !== "postgres") return null;
   const { openPostgres } = await import("../store/postgres/open-postgres.ts");
+  return requireWorking(await openPostgres(databaseOptions(config, config.store.url)));
+}
+
+type DatabaseConfig = Pick<Config, "store" | "postgres" | "blobs">;
+
+function databaseOptions({ postgres, blobs: { s3 } }: DatabaseConfig, url: string): PostgresOptions {
   const { workerUrl, migratorUrl, directUrl, maxConnections } = postgres;
-  const options = {
-    url: store.url,
+  return {
+    url,
     maxConnections,
     ...present({ workerUrl, migratorUrl, directUrl, s3: toS3Options(s3) }),
   };
-  return requireWorking(await openPostgres(options));
+}
+
+/** Connects to the configured database without changing it. Throws why it cannot be used. */
+export async function checkDatabase(config: DatabaseConfig): Promise<void> {
+  if (config.store.kind !== "postgres") return;
+  const { PostgresBackend } = await import("../store/postgres/store.ts");
+  const backend = await PostgresBackend.open(databaseOptions(config, config.store.url));
+  try {
+    await backend.check();
+  } finally {
+    await backend.close();
+  }
 }
 
 /** Throws `invalid_arguments` if a setting is missing. */
@@ -105,6 +120,7 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
   if (store !== undefined) return isWorking(store) ? leftOpen(store) : openExternal(store, choice, parts);
   if (choice.backend !== null) return choice.backend.openStore({ clock, newId });
   if (choice.memory === true) return createMemoryStore({ clock, newId });
+  refuseDatabaseFolder(config.store.path);
   return openFilesStore({
     root: config.store.path,
     durability: config.durability,

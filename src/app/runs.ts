@@ -20,7 +20,8 @@ export function attachRuns(
   },
 ): LedgerRuns {
   const { store, config, agents, spaces, clock, newId, bus } = app;
-  const { budget, lanes, session } = config;
+  const { budget, session } = config;
+  const { perProcess, ...lanes } = config.lanes;
   const runs = new LedgerRuns({
     clock,
     newId,
@@ -35,6 +36,7 @@ export function attachRuns(
     queueMode: config.queue.mode,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
+    perProcess,
     runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,
     yieldTimeoutMs: config.yield.timeoutMinutes * 60_000,
   });
@@ -63,13 +65,14 @@ function rim(
   LedgerRunsOptions,
   "engine" | "isGone" | "canTakeOver" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
 > {
+  const { shared } = store.work;
   if (store.work.ledger !== null) migrateRuns(store.work.ledger);
   return {
     removeAttachments: removeHandedFiles,
     engine: store.work.engine,
-    // Machines can have the same name, so only the lease counts if several of them share the store.
-    isGone: store.work.shared === null ? isOwnerGone : () => false,
-    canTakeOver: () => store.work.shared?.canTakeOver() ?? true,
+    // Process IDs say nothing about another machine.
+    isGone: shared === null ? isOwnerGone : (owner) => shared.canTakeOver() && shared.events.isGone(owner),
+    canTakeOver: () => shared?.canTakeOver() ?? true,
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>
       (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,

@@ -24,13 +24,15 @@ export function printDoctor(
   changed: string,
 ): void {
   const { terminal } = cli;
-  const { node, folder, configuration, findings, acp, mcp, maintenance } = found;
+  const { node, folder, database, configuration, findings, acp, mcp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
   const row = (name: string, text: string) =>
     line(`${paint(terminal, "bold", pad(name, 15))}${oneLine(text, longest)}`);
   row("Node", node.ok ? node.version : `${node.version}, but ${node.needed} is required`);
-  row("Folder", `${folder.path} (${folder.from})${folder.exists ? "" : ": no sessions yet"}`);
+  const isEmpty = database === undefined && !folder.exists;
+  row("Folder", `${folder.path} (${folder.from})${isEmpty ? ": no sessions yet" : ""}`);
+  if (database !== undefined) row("Database", database);
   row("Configuration", configuration.file ?? "no file; the defaults apply");
   for (const problem of configuration.problems) {
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);

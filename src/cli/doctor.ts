@@ -2,13 +2,15 @@ import type { Command } from "commander";
 import { lookAtAcp } from "../app/acp.ts";
 import { configuredFileBoundary } from "../app/files.ts";
 import type { FolderStore } from "../app/folder.ts";
-import { holdsSessions, openFolder } from "../app/folder.ts";
+import { holdsSessions, openFolder, refuseDatabaseFolder } from "../app/folder.ts";
 import { checkMcpServers } from "../app/mcp.ts";
+import { checkDatabase } from "../app/open-store.ts";
 import { CallError } from "../client/contract.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../config/effective.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { checkConfig } from "../config/load.ts";
 import { problemText } from "../config/problems.ts";
+import { databaseNameOf } from "../config/sections/store.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { tokenSchema } from "../gateway/auth/token-table.ts";
@@ -67,7 +69,9 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
   if (cli.options.fix === true) refuseBesideGateway(root);
-  const inside: Inside = exists ? await lookInside(cli, loaded) : { findings: [], decisions: [] };
+  const database = databaseNameOf(loaded.config);
+  const inside =
+    database !== null ? await lookAtDatabase(loaded, database) : await lookInside(cli, loaded, exists);
   const waiting = await askGateway(cli, root);
   const acp = await askAgents(cli.terminal, loaded, waiting.settings);
   const mcp = await askMcpServers(cli.terminal, loaded, waiting.settings);
@@ -78,6 +82,7 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
     ok: node.ok && problems.length === 0 && !isBroken,
     node,
     folder: { path: root, from: sourceText(source), exists },
+    ...present({ database }),
     findings: [
       ...inside.findings,
       ...(await checkPort(loaded.config)),
@@ -157,9 +162,30 @@ interface Inside {
   readonly explained?: DoctorPayload["maintenance"]["explained"];
 }
 
-async function lookInside(cli: Invocation<DoctorOptions>, loaded: LoadedConfig): Promise<Inside> {
+/** Connects to the database. Its sessions are maintained by the gateways, and only they can say what is due. */
+async function lookAtDatabase({ config }: LoadedConfig, name: string): Promise<Inside> {
+  return { findings: await findingsFrom(name, () => checkDatabase(config)), decisions: [] };
+}
+
+/** Returns a check's error as a finding. */
+async function findingsFrom(place: string, check: () => unknown): Promise<FindingPayload[]> {
+  try {
+    await check();
+    return [];
+  } catch (error) {
+    if (error instanceof SkeinError) return [notOpened(place, error)];
+    throw error;
+  }
+}
+
+async function lookInside(
+  cli: Invocation<DoctorOptions>,
+  loaded: LoadedConfig,
+  exists: boolean,
+): Promise<Inside> {
   const { terminal, options } = cli;
   const root = loaded.config.store.path;
+  if (!exists) return { findings: await findingsFrom(root, () => refuseDatabaseFolder(root)), decisions: [] };
   const fix = options.fix === true;
   const findings: FindingPayload[] = [];
   let isOpening = true;

@@ -27,6 +27,8 @@ function withCodex(folder: string): string {
   return join(folder, "new");
 }
 
+const daily = { cron: "@daily", message: "status" };
+
 /** Returns the names that lead to a command and to each of its subcommands, as listed in the help texts. */
 async function paths(path: readonly string[] = []): Promise<string[][]> {
   const { out } = await run([...path, "--help"]);
@@ -82,6 +84,8 @@ describe("help", () => {
       if (args[0] === "restore")
         await run(["backup", "./backup"], { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
       const place = args.includes("acp") ? withCodex(folder) : join(folder, "skein");
+      if (args.includes("schedules"))
+        writeFileSync(join(folder, "skein.json"), JSON.stringify({ schedules: { daily } }));
       const done = await run(args, { cwd: folder, env: { SKEIN_DIR: place } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }

@@ -209,6 +209,12 @@ describe("sessions search", () => {
     expect((await search("gardens", "--session", "nobody")).code).toBe("not_found");
   });
 
+  test("takes several words, and phrases in quotes", async () => {
+    expect(await search("counter", "gardens")).toEqual(await search("counter gardens"));
+    expect((await search("gardens", "counter", "--limit", "1")).count).toBe(1);
+    expect((await search('"counter', 'gardens"')).count).toBe(0);
+  });
+
   test("prints the hits", async () => {
     const { out } = await skein(["sessions", "search", "counter"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-search.txt");

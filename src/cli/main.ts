@@ -110,6 +110,12 @@ const commands: readonly LazyCommand[] = [
     load: async () => (await import("./outbox.ts")).registerOutbox,
   },
   {
+    name: "schedules",
+    usage: "",
+    about: "List, run, pause and resume the configured schedules.",
+    load: async () => (await import("./schedules.ts")).registerSchedules,
+  },
+  {
     name: "sessions",
     usage: "",
     about: "Read and change sessions.",
@@ -189,8 +195,11 @@ const commands: readonly LazyCommand[] = [
   },
 ];
 
-/** If `isQuiet` is set, only the caller reports usage errors. */
-function createProgram(context: CommandContext, isQuiet = false): Command {
+/**
+ * Returns the command line without its commands' options, which a command line that selects the command adds. If
+ * `isQuiet` is set, only the caller reports usage errors.
+ */
+export function createProgram(context: CommandContext, isQuiet = false): Command {
   const { terminal, version } = context;
   const program = new Command("skein")
     // Commands inherit these settings when they are added.

@@ -24,6 +24,7 @@ import type { AllUsersOption, Invocation } from "./output/invocation.ts";
 import { userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
 import { pageNotes, printList, userColumn } from "./output/table.ts";
+import type { Terminal } from "./output/terminal.ts";
 import { oneLine, paint, wholeLine } from "./output/terminal.ts";
 
 export function registerSessionsLs(command: Command, context: CommandContext): void {
@@ -51,7 +52,7 @@ export function registerSessionsLs(command: Command, context: CommandContext): v
 
 export function registerSessionsSearch(command: Command, context: CommandContext): void {
   command
-    .argument("<text>", "the words to search for")
+    .argument("<text...>", 'words or a question; "quoted words" must occur exactly, -word must not occur')
     .option("--session <ref>", "only in this session")
     .option("--role <role>", "only entries with this role: user, assistant, toolResult")
     .option(
@@ -59,11 +60,14 @@ export function registerSessionsSearch(command: Command, context: CommandContext
       "only entries since this time: a date, or a duration before now such as 90m, 24h or 7d",
     )
     .option("--until <time>", "only entries until this time")
+    .option("--by-session", "only the best result of each session")
     .option("--limit <n>", "maximum number of results, up to 50 (default: 10)", upTo(50))
     .addHelpText(
       "after",
       examples(
         "skein sessions search gardens",
+        "skein sessions search boiler error",
+        'skein sessions search "When did Maya sign up for the pottery class?"',
         'skein sessions search "counter seats" --session trip --role assistant',
         "skein sessions search Kyoto --since 7d --json",
       ),
@@ -193,11 +197,13 @@ interface SearchOptions {
   readonly role?: string;
   readonly since?: string;
   readonly until?: string;
+  readonly bySession?: true;
   readonly limit?: number;
 }
 
-async function searchSessions(cli: Invocation<SearchOptions>, text: string): Promise<void> {
-  const { session, role, since, until, limit } = cli.options;
+async function searchSessions(cli: Invocation<SearchOptions>, words: readonly string[]): Promise<void> {
+  const text = words.join(" ");
+  const { session, role, since, until, bySession, limit } = cli.options;
   if (text.trim() === "") {
     const problem = "The search text is empty";
     throw new SkeinError("invalid_arguments", { problem, advice: "Enter at least one word" });
@@ -210,7 +216,7 @@ async function searchSessions(cli: Invocation<SearchOptions>, text: string): Pro
   await withCalls(cli, async (open) => {
     const key = session === undefined ? null : (await resolveRef(open, session)).key;
     await waitForIndex(open);
-    const params = { query: text, ...present({ key, role, ...times, limit }), ...open.reader };
+    const params = { query: text, ...present({ key, role, ...times, bySession, limit }), ...open.reader };
     const found = await open.calls.call("sessions.search", params);
     printPayload(cli, found, () => printHits(open, found));
   });
@@ -218,14 +224,31 @@ async function searchSessions(cli: Invocation<SearchOptions>, text: string): Pro
 
 function printHits({ terminal, asker }: OpenCalls, { hits, indexing }: SearchPayload): void {
   if (hits.length === 0) terminal.out("nothing found\n");
-  for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
+  for (const [index, { key, entryId, role, time, snippet, ranges }] of hits.entries()) {
     const parts = [displayKey(key, asker), role, formatTime(time), `…${entryId.slice(-8)}`];
     const where = parts.join(" · ");
     terminal.out(`${index === 0 ? "" : "\n"}${paint(terminal, "bold", wholeLine(where))}\n`);
-    terminal.out(`  ${oneLine(snippet, terminal.columns - 2)}\n`);
+    terminal.out(`  ${markWords(terminal, oneLine(snippet, terminal.columns - 2), snippet, ranges)}\n`);
   }
   if (indexing !== undefined) {
     const text = `the index is behind for ${pluralize(indexing.behind, "session")}; there may be more results`;
     terminal.out(`${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`);
   }
+}
+
+/** Marks the matched words of a snippet that is shown as one line, up to where the line differs from the snippet. */
+function markWords(
+  terminal: Terminal,
+  line: string,
+  snippet: string,
+  ranges: readonly (readonly number[])[],
+): string {
+  let marked = "";
+  let from = 0;
+  for (const [start = 0, end = 0] of ranges) {
+    if (line.slice(from, end) !== snippet.slice(from, end)) break;
+    marked += line.slice(from, start) + paint(terminal, "bold", line.slice(start, end));
+    from = end;
+  }
+  return marked + line.slice(from);
 }

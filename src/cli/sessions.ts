@@ -11,8 +11,8 @@ const commands: readonly LazyCommand[] = [
   },
   {
     name: "search",
-    usage: "[options] <text>",
-    about: "Search messages and tool results. Entries that contain all words come first.",
+    usage: "[options] <text...>",
+    about: "Search messages and tool results for words or for the answer to a question.",
     load: async () => (await import("./sessions-ls.ts")).registerSessionsSearch,
   },
   {

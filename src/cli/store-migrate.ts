@@ -101,10 +101,11 @@ function showProgress({ terminal, options }: Invocation): {
 function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved: MigrateResult): void {
   const { sessions, entries, blobs, rows, isResumed } = moved;
   const skipped = [...moved.skipped].map(([key, lines]) => ({ key, lines }));
+  const missing = [...moved.missingBlobs].map(([key, { size: blobs }]) => ({ key, blobs }));
   const next = nextCommand(cli, to);
   const payload: StoreMigratePayload = {
     ...{ from: shownAddress(from), to: shownAddress(to), sessions, entries, blobs, rows },
-    ...{ skipped, resumed: isResumed, next },
+    ...{ skipped, missing, resumed: isResumed, next },
   };
   const { runs = 0, gateway_tokens: tokens = 0, outbox = 0 } = rows;
   printAnswer(cli, payload, [
@@ -118,6 +119,13 @@ function printMoved(cli: Invocation, from: StoreAddress, to: StoreAddress, moved
     ["messages", `${outbox} to channels`],
     ...skipped.map(
       ({ key, lines }) => ["left out", `${pluralize(lines, "damaged line")} of ${key}`] as const,
+    ),
+    ...missing.map(
+      ({ key, blobs }) =>
+        [
+          "not there",
+          `${pluralize(blobs, "image or large output", "images or large outputs")} of ${key}`,
+        ] as const,
     ),
     ["unchanged", unchangedText(from)],
     ["start it", next],

@@ -1,5 +1,6 @@
 import { isRecord } from "../core/is-record.ts";
 import type { Config } from "./sections/all.ts";
+import type { Source } from "./tree.ts";
 
 /**
  * An agent's settings, with `defaults` applied. `model` is `null` if none is configured, in which case `defaultModel`
@@ -30,4 +31,16 @@ function inherit<T>(own: unknown, general: T): T {
   return Object.fromEntries(
     Object.entries(general).map(([key, value]) => [key, inherit(fields[key], value)]),
   ) as T;
+}
+
+/**
+ * Returns the agents that are configured. A program that defines agents in its code does not get the default agent,
+ * which exists only if no agent is configured.
+ */
+export function configuredAgents(
+  { config, sources }: { readonly config: Config; readonly sources: ReadonlyMap<string, Source> },
+  hasCode: boolean,
+): readonly string[] {
+  const isWritten = [...sources].some(([path, { from }]) => path.startsWith("agents.") && from !== "default");
+  return hasCode && !isWritten ? [] : Object.keys(config.agents);
 }

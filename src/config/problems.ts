@@ -64,9 +64,11 @@ export function shownValue(value: unknown): string {
   return text.length > longestShown ? `${cutText(text, longestShown)}…` : text;
 }
 
-/** Returns `scheme://user:password@host` without the password. */
+/** Returns `scheme://user:password@host?password=…` without the passwords, which can contain any character but a space. */
 export function withoutPassword<T>(value: T): T | string {
-  return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
+  if (typeof value !== "string") return value;
+  const masked = value.replace(/(:\/\/[^/:@\s]*):\S+@/g, "$1:***@");
+  return masked.replace(/([?&](?:ssl)?password=)[^&\s]*/gi, "$1***");
 }
 
 /** Returns the known word closest to a mistyped one, or `null` if none is close enough. */

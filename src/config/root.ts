@@ -7,6 +7,12 @@ import type { Config } from "./sections/all.ts";
 import { resolvePath } from "./settings/kinds.ts";
 import type { Source } from "./tree.ts";
 
+/** The names that a program defines in its code. Settings can refer to them. */
+export interface NamesInCode {
+  readonly agents: readonly string[];
+  readonly channels: readonly string[];
+}
+
 export interface LoadOptions {
   /** The folder where the search for a configuration file starts, and the base for relative paths. */
   readonly cwd: string;
@@ -17,6 +23,7 @@ export interface LoadOptions {
   /** The configuration itself, instead of a file. */
   readonly values?: object;
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly inCode?: NamesInCode;
 }
 
 /** The folder for the store and all other files, unless `store` names a different one. */

@@ -32,8 +32,10 @@ function decoded(text: string): string {
 function passwordsIn({ store, postgres: { workerUrl, migratorUrl, directUrl } }: Config): string[] {
   const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl, directUrl];
   return urls.flatMap((url) => {
-    const password = url !== null && URL.canParse(url) ? new URL(url).password : "";
-    return password === "" ? [] : [password, decoded(password)];
+    if (url === null || !URL.canParse(url)) return [];
+    const { password, searchParams } = new URL(url);
+    const all = [password, decoded(password), searchParams.get("password"), searchParams.get("sslpassword")];
+    return all.filter((each) => each !== null && each !== "") as string[];
   });
 }
 

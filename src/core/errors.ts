@@ -199,7 +199,7 @@ export const errorCatalogue = {
     remedy: "{advice}.",
   },
   database_full: {
-    status: 507,
+    status: 503,
     text: "The database {database} is full: {problem}.",
     remedy: "Nothing was stored. Free up space on the database server, then try again.",
   },

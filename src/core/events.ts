@@ -22,6 +22,9 @@ interface Kinds {
   "run.started": {
     readonly attempt: number;
     readonly model: string | null;
+    readonly lane?: string;
+    /** The time since the input was accepted. Only for the first start. */
+    readonly queuedMs?: number;
     readonly startedBy?: string;
     /** Defaults to the agent in the key. */
     readonly agentId?: string;
@@ -88,6 +91,9 @@ interface Kinds {
     readonly state: RunEnd;
     readonly code: string | null;
     readonly error: string | null;
+    readonly lane?: string;
+    /** The time since the first start, in any process. Absent if the run was never started. */
+    readonly durationMs?: number;
     /** Set for a merged run. */
     readonly mergedInto?: string;
   };
@@ -162,11 +168,13 @@ export interface LiveProcess {
 export interface EventFeed extends SharedEvents {
   /**
    * Starts sending and receiving. Earlier events of other processes are not delivered. `process` describes this process
-   * to the others.
+   * to the others. `owner` is the name under which it claims work.
    */
-  join(process?: LiveProcess): Promise<void>;
+  join(process?: LiveProcess, owner?: string): Promise<void>;
   /** The processes that have joined and are not known to have ended, in the order of their starts. */
   processes(): readonly LiveProcess[];
+  /** Whether the process with this owner name has left, or has been silent for as long as a lease. */
+  isGone(owner: string): boolean;
   publish(event: SkeinEvent): void;
 }
 

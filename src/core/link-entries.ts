@@ -90,7 +90,10 @@ function* resolveParents(
     if (node.position % linkedInStep === 0) yield linkedBytes;
     const { id, parentId } = node.entry;
     if (parentId === null || parentId === base) continue;
-    const parent = byId.get(parentId) ?? bridges.get(parentId) ?? null;
+    // Most parents are the entry before, which needs no lookup.
+    const before = nodes[node.position - 1];
+    const parent =
+      before?.entry.id === parentId ? before : (byId.get(parentId) ?? bridges.get(parentId) ?? null);
     if (parent !== null) {
       node.parent = parent;
       if (parent.position >= node.position) forward = true;

@@ -244,3 +244,14 @@ export function textOf(content: Content | readonly AssistantBlock[]): string {
     .map((block) => block.text)
     .join("\n");
 }
+
+const binaryTypes = new Set(["image", "audio", "file", "document", "base64", "redacted_thinking"]);
+const mimeNames = ["mimeType", "mediaType", "media_type"];
+
+/** Whether a block's `data` is base64. */
+export function isBinary(block: Readonly<Record<string, unknown>>): boolean {
+  const { type, data } = block;
+  if (typeof data !== "string") return false;
+  const isOfType = typeof type === "string" && binaryTypes.has(type);
+  return isOfType || mimeNames.some((name) => typeof block[name] === "string");
+}

@@ -4,15 +4,15 @@ import { isUsableBlock } from "./messages.ts";
 
 // Entries from earlier versions are migrated in memory. The file is not changed.
 
-/** The location of a line. Version 1 had neither IDs nor parents. */
-export interface LinePlace {
+/** What a line without an ID or a parent gets from its location. Version 1 had neither. */
+export interface LineNeighbors {
   /**
    * The ID to assign to a line that has none. It is derived from the line number so that a file always gets the same
    * IDs.
    */
-  readonly newId: string;
+  newId(): string;
   /** The ID of the nearest usable entry before this line. */
-  readonly previousId: string | null;
+  previousId(): string | null;
   /** The ID of the earlier entry with this index in version 1 (the header is 0). */
   idAtIndex(index: number): string | null;
 }
@@ -21,24 +21,24 @@ export interface LinePlace {
 const latestTime = 8.64e15;
 
 /** Returns the same object if nothing changes. */
-export function migrateEntry(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
+export function migrateEntry(value: Record<string, unknown>, place: LineNeighbors): Record<string, unknown> {
   return renameHookRole(keptIndexToId(giveId(value, place), place));
 }
 
-function giveId(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
+function giveId(value: Record<string, unknown>, place: LineNeighbors): Record<string, unknown> {
   if (value.id !== undefined && value.id !== null) {
-    return value.parentId === undefined ? { ...value, parentId: place.previousId } : value;
+    return value.parentId === undefined ? { ...value, parentId: place.previousId() } : value;
   }
   const { type, timestamp, id: _id, parentId: _parentId, ...rest } = value;
-  return { type, id: place.newId, parentId: place.previousId, timestamp, ...rest };
+  return { type, id: place.newId(), parentId: place.previousId(), timestamp, ...rest };
 }
 
 const idFields = ["id", "parentId", "targetId", "firstKeptEntryId", "fromId"];
 
 /** Converts numeric IDs to strings. Returns the same object if there are none. */
 export function textIds(value: Record<string, unknown>): Record<string, unknown> {
+  if (!idFields.some((field) => typeof value[field] === "number")) return value;
   const numeric = idFields.filter((field) => typeof value[field] === "number");
-  if (numeric.length === 0) return value;
   return { ...value, ...Object.fromEntries(numeric.map((field) => [field, String(value[field])])) };
 }
 
@@ -54,7 +54,7 @@ export function normalizeHeader(value: Record<string, unknown>): Record<string, 
   return header;
 }
 
-function keptIndexToId(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
+function keptIndexToId(value: Record<string, unknown>, place: LineNeighbors): Record<string, unknown> {
   if (value.type !== "compaction" || typeof value.firstKeptEntryIndex !== "number") return value;
   const { firstKeptEntryIndex, ...rest } = value;
   if (rest.firstKeptEntryId !== undefined) return rest;

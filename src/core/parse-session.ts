@@ -5,6 +5,7 @@ import { isRecord } from "./is-record.ts";
 import { parseExactly } from "./json.ts";
 import type { RawLine } from "./lines.ts";
 import { splitLines } from "./lines.ts";
+import type { LineNeighbors } from "./migrate.ts";
 import { migrateEntry, normalizeEntry, normalizeHeader, textIds } from "./migrate.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
@@ -51,13 +52,20 @@ export function* parsingSession(source: string | Uint8Array): Steps<ParsedSessio
   // Lines without an ID get a generated one. If it clashes with another line's ID, all IDs are generated again.
   for (let attempt = 1; ; attempt += 1) {
     const reader = new Reader(attempt);
+    let read = 0;
     for (const raw of splitLines(source)) {
       reader.read(raw);
-      yield raw.length;
+      read += raw.length;
+      if (read < stepBytes) continue;
+      yield read;
+      read = 0;
     }
     if (!reader.hasClash) return reader.finish();
   }
 }
+
+/** Short lines share a step, because a step costs more than reading one of them. */
+const stepBytes = 16 * 1024;
 
 const knownTypes = new Set(entryTypes);
 
@@ -72,15 +80,24 @@ class Reader {
   #migrated = 0;
   readonly #attempt: number;
   readonly #generatedIds = new Set<string>();
-  readonly #givenIds = new Set<string>();
+  #line = 0;
+  /** For an entry without an ID or a parent. */
+  readonly #neighbors: LineNeighbors;
 
   constructor(attempt: number) {
     this.#attempt = attempt;
+    this.#neighbors = {
+      newId: () => `line-${this.#line}${this.#attempt === 1 ? "" : `-${this.#attempt}`}`,
+      previousId: () => this.#previousId,
+      idAtIndex: (index) => this.#idByIndex[index] ?? null,
+    };
   }
 
   /** Whether a generated ID equals another line's ID. */
   get hasClash(): boolean {
-    return [...this.#generatedIds].some((id) => this.#givenIds.has(id));
+    if (this.#generatedIds.size === 0) return false;
+    const isGenerated = (line: Entry | CorruptLine) => !isCorrupt(line) && this.#generatedIds.has(line.id);
+    return this.#lines.filter(isGenerated).length > this.#generatedIds.size;
   }
 
   read(raw: RawLine): void {
@@ -160,14 +177,11 @@ class Reader {
       } else this.#corrupt(raw, "not_entry");
       return;
     }
-    const migrated = migrateEntry(value, {
-      newId: `line-${raw.line}${this.#attempt === 1 ? "" : `-${this.#attempt}`}`,
-      previousId: this.#previousId,
-      idAtIndex: (index) => this.#idByIndex[index] ?? null,
-    });
+    this.#line = raw.line;
+    const migrated = migrateEntry(value, this.#neighbors);
     if (migrated !== value) this.#migrated += 1;
     const entry = this.#shaped(migrated, known, raw.line);
-    (named ? this.#givenIds : this.#generatedIds).add(entry.id);
+    if (!named) this.#generatedIds.add(entry.id);
     keepExact(entry, { exact });
     this.#lines.push(entry);
     this.#places.push({ offset: raw.offset, length: raw.length });

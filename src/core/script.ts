@@ -8,8 +8,13 @@ export type SqlRow = Record<string, unknown>;
 export interface Statement {
   readonly text: string;
   readonly values: readonly SqlValue[];
-  /** `changes` is the number of rows that the statement changed. */
-  readonly wants: "row" | "rows" | "changes";
+  /** `changes` is the number of rows that the statement changed. `lock` returns nothing: `text` names the lock. */
+  readonly wants: "row" | "rows" | "changes" | "lock";
+  /**
+   * Set if the statement reads the rows of all users, which a database with row-level security hides from a user's
+   * transaction. Such a database calls its function of this name with the same values.
+   */
+  readonly forEveryUser?: "taken_slots" | "last_turn";
 }
 
 /** What a database returns for a statement. */
@@ -29,9 +34,26 @@ export function* queryRows(text: string, ...values: SqlValue[]): Script<SqlRow[]
   return (yield { text, values, wants: "rows" }) as SqlRow[];
 }
 
+/** Reads the rows of all users. */
+export function* queryEveryUser(
+  forEveryUser: NonNullable<Statement["forEveryUser"]>,
+  text: string,
+  ...values: SqlValue[]
+): Script<SqlRow[]> {
+  return (yield { text, values, wants: "rows", forEveryUser }) as SqlRow[];
+}
+
 /** Returns the number of changed rows. */
 export function* changeRows(text: string, ...values: SqlValue[]): Script<number> {
   return Number(yield { text, values, wants: "changes" });
+}
+
+/**
+ * Excludes all other transactions that take a slot of a lane, or rows of the outbox, until this one ends. It is the last
+ * lock that a transaction takes, and it holds it only briefly, because all users share it.
+ */
+export function* lockFor(what: "slots" | "outbox"): Script<void> {
+  yield { text: what, values: [], wants: "lock" };
 }
 
 /** A script without statements. */
@@ -54,8 +76,8 @@ export interface FenceScript {
   script(): Script<boolean>;
   /** Absent if the script only reads. */
   readonly durability?: DurabilityChoice;
-  /** `true` if the script takes a slot of a lane. */
-  readonly takesSlot?: boolean;
+  /** `true` if it throws `locked` instead of waiting for another machine that is changing the user's runs. */
+  readonly skipsLocked?: boolean;
   /** The run that writes, if the script does nothing but check that this run still holds its session. */
   readonly held?: { readonly runId: string; readonly fence: number };
   /** Called once the script has returned `true` and its changes are committed, before the write. */
@@ -79,6 +101,8 @@ export interface SqlDatabase {
 /** Runs a script in the current transaction, or outside of any if there is none. */
 export function runOn<T>(database: SqlDatabase, script: Script<T>): T {
   return runScript(script, ({ text, values, wants }) => {
+    // A transaction already excludes all others.
+    if (wants === "lock") return undefined;
     if (wants === "changes") return Number(database.run(text, ...values).changes);
     return wants === "row" ? database.sql(text).get(...values) : database.sql(text).all(...values);
   });
@@ -109,13 +133,13 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 
 /**
  * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user, and all others that take a slot if it `takesSlot`. `gateway` excludes other changes to the gateway's
- * tokens and event numbers. `null` if its statements are safe next to any other transaction.
+ * user. `gateway` excludes other changes to the gateway's tokens and event numbers. `null` if its statements are safe
+ * next to any other transaction.
  */
 export type Whose =
-  | (({ readonly userId: string | null } | { readonly runId: string } | { readonly approvalId: string }) & {
-      readonly takesSlot?: boolean;
-    })
+  | { readonly userId: string | null }
+  | { readonly runId: string }
+  | { readonly approvalId: string }
   | "gateway"
   | null;
 

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers";
 import { describe, expect, test, vi } from "vitest";
+import { parsingSession } from "./parse-session.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce, Slices, sliceBytes } from "./slices.ts";
 
@@ -123,5 +124,12 @@ describe("long work in slices", () => {
 
   test("runs without yielding when asked to", () => {
     expect(atOnce(work(1000))).toBe(1000);
+  });
+
+  test("short lines of a session share a step", () => {
+    const line = `{"type":"label","id":"a","parentId":null,"timestamp":"","targetId":"b"}\n`;
+    const sizes = [...parsingSession(line.repeat(10_000))];
+    expect(sizes.length).toBeLessThan(line.length);
+    expect(sizes.every((size) => size < sliceBytes)).toBe(true);
   });
 });

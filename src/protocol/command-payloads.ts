@@ -70,6 +70,8 @@ export const StoreMigrateSchema = s.closed({
   rows: s.record(s.integer()),
   /** Sessions without their damaged lines, and the number of these lines. */
   skipped: s.array(s.closed({ key: s.string(), lines: s.integer() })),
+  /** Sessions that refer to images or large outputs that the source does not have, and their number. */
+  missing: s.array(s.closed({ key: s.string(), blobs: s.integer() })),
   /** Whether the command continued an earlier attempt. */
   resumed: s.boolean(),
   /** The command that starts a gateway on the new store. */
@@ -134,6 +136,8 @@ export const DoctorSchema = s.closed({
   ok: s.boolean(),
   node: s.closed({ version: s.string(), needed: s.string(), ok: s.boolean() }),
   folder: s.closed({ path: s.string(), from: s.string(), exists: s.boolean() }),
+  /** The host and the name of the database, if sessions are in one. */
+  database: s.optional(s.string()),
   findings: s.array(FindingSchema),
   configuration: ConfigurationSchema,
   acp: AcpAgentsSchema,

@@ -69,6 +69,8 @@ const runEvents = {
   "run.started": kindOf({
     attempt: count,
     model: maybeText,
+    lane: maybeText,
+    queuedMs: s.optional(s.number({ minimum: 0 })),
     startedBy: maybeText,
     agentId: maybeText,
   }),
@@ -125,6 +127,8 @@ const runEvents = {
       state: s.choice(["ok", "error", "timeout", "aborted", "merged"]),
       code: maybeText,
       error: maybeText,
+      lane: maybeText,
+      durationMs: s.optional(s.number({ minimum: 0 })),
       mergedInto: maybeText,
     },
     whole("error"),

@@ -7,6 +7,7 @@ import type { Method, Scope } from "./method.ts";
 import * as outbox from "./outbox.ts";
 import * as runDetails from "./run-details.ts";
 import * as runs from "./runs.ts";
+import * as schedules from "./schedules.ts";
 import * as changes from "./session-changes.ts";
 import * as details from "./session-details.ts";
 import * as list from "./session-list.ts";
@@ -40,6 +41,7 @@ export const methodTable = {
   "runs.budget": runDetails.runsBudget,
   "lanes.list": runDetails.lanesList,
   "outbox.list": outbox.outboxList,
+  "schedules.list": schedules.schedulesList,
   "approvals.list": runs.approvalsList,
   "agents.list": directory.agentsList,
   "models.list": directory.modelsList,
@@ -65,6 +67,9 @@ export const methodTable = {
   "runs.abort": runs.runsAbort,
   "runs.release": runs.runsRelease,
   "runs.retry": runs.runsRetry,
+  "schedules.run": schedules.schedulesRun,
+  "schedules.pause": schedules.schedulesPause,
+  "schedules.resume": schedules.schedulesResume,
 
   "tools.invoke": directory.toolsInvoke,
 

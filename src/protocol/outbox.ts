@@ -3,17 +3,20 @@ import { everyUser, few, id, limit, user } from "./fields.ts";
 import { method } from "./method.ts";
 import { optionalText, optionalTime, runSession } from "./runs.ts";
 
+/** The destination of a message on a channel. */
+export const OutboxTargetSchema = s.closed({
+  channel: s.string(),
+  to: optionalText,
+  accountId: optionalText,
+  threadId: optionalText,
+});
+
 /** A message to a channel. `outbox.retry` and `outbox.drop` return the changed message. */
 export const OutboxRowSchema = s.closed({
   outboxId: s.string(),
   ...runSession,
   runId: optionalText,
-  target: s.closed({
-    channel: s.string(),
-    to: optionalText,
-    accountId: optionalText,
-    threadId: optionalText,
-  }),
+  target: OutboxTargetSchema,
   text: s.string(),
   state: s.choice(["queued", "delivered", "dead", "dropped"]),
   attempts: s.integer(),

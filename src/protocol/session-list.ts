@@ -181,6 +181,8 @@ export const sessionsSearch = method({
     since: s.optional(time),
     until: s.optional(time),
     limit: limit(50, 10),
+    /** Returns only the best hit of each session. */
+    bySession: s.optional(s.boolean()),
     /** `nextCursor` from the previous page of the same search. */
     cursor: s.optional(s.string({ maxLength: 64, pattern: "^\\d{1,4}\\.\\d{1,16}$" })),
     ...reader,

@@ -37,6 +37,9 @@ export const TreeSchema = s.closed({
       parentId: s.nullable(s.string()),
       type: s.string(),
       role: s.optional(s.string()),
+      /** The kind of a message's provenance, such as `inter_session`. */
+      provenanceKind: s.optional(s.string()),
+      stopReason: s.optional(s.string()),
       timestamp: s.string(),
       /** `true` if the entry is on the branch that ends in the tip. */
       active: s.boolean(),

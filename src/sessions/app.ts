@@ -13,6 +13,7 @@ import type { Calls } from "../protocol/calls.ts";
 import type { Run } from "../runs/contract.ts";
 import type { LedgerRuns } from "../runs/ledger/ledger-runs.ts";
 import type { Worker } from "../runs/worker.ts";
+import type { Embedding } from "../store/contract.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import type { Spaces } from "../store/spaces.ts";
 import type { WorkingStore } from "../store/work.ts";
@@ -62,6 +63,8 @@ export interface App {
   readonly agents: Agents;
   readonly acp: AcpAgents;
   readonly models: Models;
+  /** Embeds queries. `ofQuery` returns `null` if the model fails. `null` if no embedding model is configured. */
+  readonly embeddings: { ofQuery(text: string): Promise<Embedding | null> } | null;
   readonly tools: RunTools;
   readonly access: SessionAccess;
   readonly channels: ReadonlyMap<string, Channel>;

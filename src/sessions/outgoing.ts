@@ -8,7 +8,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { cutText } from "../core/text.ts";
-import type { Accepted, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
+import type { Accepted, DeliveryTarget, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
 /** Delivers a message to its session. Returns `null` if there is no such session. */
@@ -29,18 +29,24 @@ export class Outgoing {
    * allowed.
    */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
-    const { deliverTo: target } = run.options;
-    if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
+    const target = this.targetOf(session, run);
+    if (target === null || reply.trim() === "" || isSilentReply(reply)) return [];
+    const { runId } = run;
+    return [{ session: sessionRefOf(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
+  }
+
+  /** Returns where a run's reply is delivered, or `null` if it is not delivered or delivery is not allowed. */
+  targetOf(session: SessionRecord, { options }: Pick<Run, "options">): DeliveryTarget | null {
+    const { deliverTo: target } = options;
+    if (target === undefined) return null;
     const channel = this.#channels.get(target.channel);
-    if (isWebhook(channel) && channel.isInboundOnly) return [];
+    if (isWebhook(channel) && channel.isInboundOnly) return null;
     const { action } = decideSend(this.#policy, {
       sessionKey: session.key,
       channel: target.channel,
       ...present({ override: session.meta.sendPolicy }),
     });
-    if (action === "deny") return [];
-    const { runId } = run;
-    return [{ session: sessionRefOf(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
+    return action === "deny" ? null : target;
   }
 
   async deliver(row: OutboxRow, signal: AbortSignal, toSession: ToSession): Promise<unknown> {

@@ -93,7 +93,7 @@ class RunExecution {
     let ended: TurnEnd | Outcome | undefined;
     const { runId } = this.#claim.run;
     // A process that has lost the run must not overwrite state saved by the run's current owner.
-    const saving = { done: `The run ${runId} ended`, beforeSave: () => writer.check() };
+    const saving = { done: `The run ${runId} ended`, fence: writer.fence };
     const work = async (state: TurnToRun["state"]) => {
       ended = await runTurn(this.#app, { ...turn, state });
     };

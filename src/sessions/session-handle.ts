@@ -12,9 +12,18 @@ import { sessionRefOf } from "../core/session-ref.ts";
 import type { Params, Result } from "../protocol/method-table.ts";
 import type { QueueMode, Run, RunOptions } from "../runs/contract.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
-import type { SessionRecord } from "../store/contract.ts";
+import type {
+  Appended,
+  AppendItem,
+  AppendOptions,
+  EntryPage,
+  EntryRange,
+  SessionRecord,
+} from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import { withPlainUsers } from "../store/spaces.ts";
+import type { WorkingSessions } from "../store/work.ts";
+import type { ModelRef } from "../transcript/model-table.ts";
 import {
   acceptInput,
   checkTextSize,
@@ -39,6 +48,8 @@ import type { RuntimeContext } from "./runtime-context.ts";
 import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
+import type { Xray, XrayOptions } from "./xray.ts";
+import { xray } from "./xray.ts";
 
 /** Options for {@link SessionHandle.send}. */
 export interface SendOptions
@@ -268,6 +279,36 @@ export class SessionHandle {
   }
 
   /**
+   * Appends entries in one write, as they are. The guard does not check them, so calls can stay without a result. With
+   * `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a run is
+   * active, or while another process's loop is answering.
+   */
+  async appendEntries(
+    items: readonly AppendItem[],
+    options: Pick<AppendOptions, "expectedLeafId" | "parentId"> = {},
+  ): Promise<Appended> {
+    const { store, runs } = this.#app;
+    const session = await this.#open();
+    await runs.read(() => checkIdle(runs, session));
+    const fence = { script: () => checkIdle(runs, session) };
+    const sessions: WorkingSessions = store.sessions;
+    return sessions.append(scopeOfSession(session), session.sessionId, items, { ...options, fence });
+  }
+
+  /**
+   * Opens a turn for your own loop without appending a message, to continue a turn whose process has died. Creates the
+   * session if it does not exist. Returns `false` if this process has the turn open already. Throws `conflict` while a
+   * run is active, or while another process's loop is answering.
+   */
+  async startTurn(): Promise<boolean> {
+    const session = await this.#open();
+    const { runs, owner } = this.#app;
+    const isNew = await runs.startLoopTurn(session, owner);
+    this.#loopTurn = session.uid;
+    return isNew;
+  }
+
+  /**
    * Ends your own loop's turn so that waiting runs can start. Call it if the loop stops without a final answer, for
    * example at its step limit or after an error. Does nothing if no turn is open.
    */
@@ -292,6 +333,42 @@ export class SessionHandle {
       throw error;
     }
   };
+
+  /** Returns a page of the session's entries as they are stored, oldest first. */
+  async entries(range: EntryRange): Promise<EntryPage> {
+    this.#app.closed.throwIfAborted();
+    const session = await this.#require();
+    const page = await this.#app.store.sessions.page(scopeOfSession(session), session.sessionId, range);
+    return page ?? noSuchSession(this.key);
+  }
+
+  /** Returns an entry on any branch, or `null` if it does not exist. */
+  async entry(entryId: string): Promise<Entry | null> {
+    this.#app.closed.throwIfAborted();
+    const session = await this.#require();
+    return this.#app.store.sessions.entry(scopeOfSession(session), session.sessionId, entryId);
+  }
+
+  /** Returns content that an entry refers to by its hash, or `null` if there is none. */
+  async blob(sha256: string): Promise<Uint8Array | null> {
+    this.#app.closed.throwIfAborted();
+    return this.#app.store.blobs.get(scopeOfSession(await this.#require()), sha256);
+  }
+
+  /**
+   * Shows the request that your own loop would send to a model for this session, with every change made for the
+   * provider. Unlike `skein.xray`, it adds nothing of the session's agent.
+   */
+  async xray(model: string | ModelRef, options: XrayOptions = {}): Promise<Xray> {
+    this.#app.closed.throwIfAborted();
+    const { store } = this.#app;
+    const session = await this.#require();
+    const scope = scopeOfSession(session);
+    const context = await store.sessions.context(scope, session.sessionId);
+    const { shrinkImage } = await import("../agents/shrink-image.ts");
+    const images = { blob: (sha256: string) => store.blobs.get(scope, sha256), shrink: shrinkImage };
+    return xray(context ?? noSuchSession(this.key), model, { images, ...options });
+  }
 
   /** Returns a page of the active branch, oldest message first. */
   async history(

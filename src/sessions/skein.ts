@@ -35,6 +35,7 @@ import type { WaitOptions } from "./run-watcher.ts";
 import { waitForRun } from "./run-watcher.ts";
 import { guardNotesOf } from "./run-writer.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
+import { ScheduleService } from "./schedules.ts";
 import { ApprovalService, RunService, SessionService } from "./services.ts";
 import { askerOf, isSandboxed } from "./session-access.ts";
 import { SessionHandle } from "./session-handle.ts";
@@ -65,12 +66,14 @@ export class Skein {
   readonly sessions: SessionService;
   readonly runs: RunService;
   readonly approvals: ApprovalService;
+  readonly schedules: ScheduleService;
 
   constructor(app: App) {
     this.#app = app;
     this.sessions = new SessionService(app);
     this.runs = new RunService(app);
     this.approvals = new ApprovalService(app);
+    this.schedules = new ScheduleService(app);
   }
 
   /** Throws after `close`. */
@@ -271,7 +274,10 @@ export class Skein {
 
   /** Returns the metrics in the Prometheus text format, or `null` if metrics are not enabled. */
   async metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
-    return (await this.#app.metrics?.render()) ?? null;
+    const { metrics, runs } = this.#app;
+    if (metrics === null) return null;
+    // While the database cannot be reached, the other metrics are still of use.
+    return metrics.render(await runs.countOpen().catch(() => null));
   }
 
   /** Accepts a message from a channel. Accepting the same message again returns the same run. */

@@ -2,8 +2,10 @@ import { isSilentReply, noReply, readAnnouncement } from "../core/announcement.t
 import type { Entry } from "../core/entries.ts";
 import { isBookkeeping } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, Message } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import { cutText, shortenText } from "../core/text.ts";
@@ -43,7 +45,7 @@ export function* viewingTree(
   const last = from + page.length < all.length ? page.at(-1) : undefined;
   const entries: TreeRow[] = [];
   for (const entry of page) {
-    const row = rowOf(tree, entry, active.has(entry.id), previewOf(viewAs(entry)));
+    const row = rowOf(tree, entry, active.has(entry.id), viewAs(entry));
     entries.push(row);
     yield rowBytes + row.preview.length;
   }
@@ -66,22 +68,31 @@ function placeOf(entries: readonly Entry[], id: string): number {
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
-function rowOf(tree: SessionTree, entry: Entry, active: boolean, preview: string): TreeRow {
+function rowOf(tree: SessionTree, entry: Entry, active: boolean, viewed: Entry): TreeRow {
   const label = tree.labels.get(entry.id);
   return {
     id: entry.id,
     parentId: tree.parentOf(entry.id)?.id ?? null,
     type: entry.type === "opaque" ? String(entry.original.type) : entry.type,
     ...(entry.type === "message" ? { role: entry.message.role } : {}),
+    ...(viewed.type === "message" ? messageFacts(viewed.message) : {}),
     timestamp: entry.timestamp,
     active,
     bookkeeping: isBookkeeping(entry),
     ...(label === undefined ? {} : { label }),
-    preview,
+    preview: previewOf(viewed),
   };
 }
 
+function messageFacts(message: Message): Pick<TreeRow, "provenanceKind" | "stopReason"> {
+  const provenance = "provenance" in message ? message.provenance : undefined;
+  const stopReason = message.role === "assistant" ? message.stopReason : undefined;
+  return present({ provenanceKind: provenance?.kind, stopReason });
+}
+
 const longest = 200;
+/** Longer results are shown as they are. */
+const mostParsed = 16_384;
 
 /** Returns an entry on one line, for lists and trees. */
 export function previewOf(entry: Entry, most = longest): string {
@@ -133,7 +144,7 @@ function messageText(message: Message, most: number): string {
     case "bashExecution":
       return `$ ${message.command}`;
     case "toolResult":
-      return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${contentText(message.content, most)}`;
+      return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${resultText(message.content, most)}`;
     case "assistant": {
       const text = contentText(message.content, most);
       return isSilentReply(text) ? noReply : text;
@@ -160,6 +171,30 @@ function firstText(content: Content): string {
   return block?.type === "text" ? block.text : "";
 }
 
+/** Returns a result that is an object in JSON, as results of session tools are, as its fields. */
+function resultText(content: Content, most: number): string {
+  const text = firstText(content);
+  if (!text.startsWith("{") || text.length > mostParsed) return contentText(content, most);
+  try {
+    return fieldsText(JSON.parse(text));
+  } catch {
+    return contentText(content, most);
+  }
+}
+
+/** Returns the fields of an object without JSON's punctuation. IDs come last, because they say little. */
+function fieldsText(value: unknown): string {
+  if (!isRecord(value)) return stringifyJson(value);
+  return Object.entries(value)
+    .toSorted(([one], [other]) => Number(isIdName(one)) - Number(isIdName(other)))
+    .map(([name, field]) => `${name}: ${typeof field === "string" ? field : stringifyJson(field)}`)
+    .join(", ");
+}
+
+function isIdName(name: string): boolean {
+  return /Ids?$/.test(name);
+}
+
 /** Joins the blocks. Each block is truncated first, because a tool result can be megabytes long. */
 function contentText(content: Content | readonly AssistantBlock[], most: number): string {
   if (typeof content === "string") return cutText(content, 4 * most);
@@ -176,7 +211,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
     case "text":
       return block.text;
     case "toolCall":
-      return `→ ${block.name}(${cutText(stringifyJson(block.arguments ?? null), longest)})`;
+      return `→ ${block.name}(${cutText(fieldsText(block.arguments ?? {}), longest)})`;
     case "image":
       return `[image ${block.mimeType}]`;
     case "thinking":

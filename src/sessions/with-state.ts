@@ -1,7 +1,9 @@
 import { SkeinError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
+import { present } from "../core/present.ts";
 import type { Json, Scope, SessionRecord, StateStore } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
+import type { FenceOption, WorkingState } from "../store/work.ts";
 
 /** A part of an agent's state that persists between runs. It is saved separately for each session. */
 export interface StateModule {
@@ -17,11 +19,10 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
   return Object.fromEntries(modules.map((module) => [module.key, module]));
 }
 
-interface WithStateOptions {
+/** If there is a fence, changes are saved only while it holds. */
+interface WithStateOptions extends FenceOption {
   /** The completed work as a sentence without a period, such as "The tool look ran". */
   readonly done: string;
-  /** Throws if this caller is no longer allowed to save. */
-  readonly beforeSave?: () => Promise<void>;
   /** Stops the work. The modules' state at that point is saved. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
@@ -34,7 +35,7 @@ interface WithStateOptions {
  * work's error first.
  */
 export async function withState<T>(
-  state: StateStore,
+  state: WorkingState,
   scope: Scope,
   sessionId: string,
   modules: readonly StateModule[],
@@ -85,7 +86,7 @@ async function saveAll(shared: readonly SharedModule[], options: WithStateOption
 }
 
 interface StatePlace {
-  readonly state: StateStore;
+  readonly state: WorkingState;
   readonly scope: Scope;
   readonly sessionId: string;
 }
@@ -147,15 +148,15 @@ class SharedModule {
     this.#known = jsonOf(value);
   }
 
-  async #saveChange({ done, beforeSave }: WithStateOptions): Promise<void> {
+  async #saveChange({ done, fence }: WithStateOptions): Promise<void> {
     const { state, scope, sessionId } = this.#place;
     const { key } = this.module;
     const value = this.module.save();
     const text = jsonOf(value);
     if (text !== null && text === this.#known) return;
-    await beforeSave?.();
     try {
-      this.#version = await state.set(scope, sessionId, key, value, { ifVersion: this.#version });
+      const options = { ifVersion: this.#version, ...present({ fence }) };
+      this.#version = await state.set(scope, sessionId, key, value, options);
       this.#known = text;
     } catch (error) {
       if (!(error instanceof SkeinError && error.code === "conflict")) throw error;

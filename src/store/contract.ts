@@ -339,6 +339,10 @@ export interface SessionStore {
 
 /** A full-text query. */
 export interface SearchQuery {
+  /**
+   * Words or a question. The stores of this package also understand quoted phrases, `-word`, `role:assistant`,
+   * `since:2026-03-29` and `until:2026-03-29` in it.
+   */
   readonly text: string;
   readonly sessionId?: string;
   /** Restricts the search to these sessions. */
@@ -350,6 +354,8 @@ export interface SearchQuery {
   readonly limit?: number;
   /** Skips this many of the best hits. */
   readonly offset?: number;
+  /** Returns only the best hit of each session. */
+  readonly bySession?: boolean;
   /**
    * Returns the text of an entry as the caller sees it, or `null` if it is hidden. Hidden words neither match nor
    * affect the rank.
@@ -371,13 +377,46 @@ export interface SearchHit {
 /** Full-text search over all entries, including tool results. */
 export interface SearchStore {
   /**
-   * Returns the best hits first. Entries with all words come before entries with only some of them. The order does not
-   * depend on entries outside the scope and reach.
+   * Returns the best hits first. Entries with all words come before entries with only some of them. If the query is a
+   * sentence, the messages next to a match can be hits too. The order does not depend on entries outside the scope and
+   * reach.
    */
   search(
     scope: Scope,
     query: SearchQuery,
   ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
+  /**
+   * Returns the hits whose embeddings are nearest to the given one, nearest first. Of the query's text, only filters,
+   * quoted phrases and excluded words apply. A store that keeps no embeddings has none of these three methods.
+   */
+  nearest?(scope: Scope, query: SearchQuery, embedding: Embedding): Promise<readonly SearchHit[]>;
+  /** Returns entries that have no embedding of this model, the newest first. */
+  unembedded?(
+    scope: Scope,
+    model: string,
+    among: { readonly sessionId?: string; readonly limit: number },
+  ): Promise<readonly UnembeddedEntry[]>;
+  /** Stores embeddings. Entries that have since been removed are ignored. */
+  embed?(scope: Scope, model: string, embedded: readonly EmbeddedEntry[]): Promise<void>;
+}
+
+/** The meaning of a text as a vector. Only embeddings of the same model can be compared. */
+export interface Embedding {
+  readonly model: string;
+  readonly vector: readonly number[];
+}
+
+/** An entry that can be embedded. */
+export interface UnembeddedEntry {
+  /** Identifies the entry in its store. */
+  readonly place: string;
+  readonly entry: Entry;
+}
+
+/** An entry's embedding. An empty vector means that the entry has no text that may be embedded. */
+export interface EmbeddedEntry {
+  readonly place: string;
+  readonly vector: readonly number[];
 }
 
 /** A state module's stored value. */

@@ -27,7 +27,14 @@ import { checkRedactable, findRedacted, removedEntriesOf } from "./redact.ts";
 import { checkScope, noSuchSession, scopeOfSession, wrapPort } from "./rules.ts";
 import { readTree } from "./session-trees.ts";
 import { SqliteEngine } from "./sqlite-engine.ts";
-import type { Attendance, FenceOption, LocalWork, WorkingSessions, WorkingStore } from "./work.ts";
+import type {
+  Attendance,
+  FenceOption,
+  LocalWork,
+  WorkingSessions,
+  WorkingState,
+  WorkingStore,
+} from "./work.ts";
 import { toFenceFunction } from "./work.ts";
 
 /** The ledger for the runs of an external store's sessions. */
@@ -53,7 +60,7 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 export class ExternalStore implements WorkingStore<LocalWork> {
   readonly sessions: WorkingSessions;
   readonly search: SearchStore;
-  readonly state: StateStore;
+  readonly state: WorkingState;
   readonly blobs: Store["blobs"];
   readonly watch: Store["watch"];
   readonly #runs: ExternalRuns;
@@ -74,7 +81,7 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     const translate = <P extends object>(port: P): P =>
       wrapPort(port, async (invoke, scope, rest) => invoke(this.#in(scope), ...rest));
     this.search = translate(store.search);
-    this.state = translate(store.state);
+    this.state = this.#statePort(translate(store.state));
     this.blobs = translate(store.blobs);
     this.watch = {
       subscribe: (scope, listener) =>
@@ -126,6 +133,16 @@ export class ExternalStore implements WorkingStore<LocalWork> {
 
   get #attendant() {
     return this.#runs.attendance.attendant;
+  }
+
+  /** The store contract has no fence for state values, so it is checked before the call. */
+  #statePort(inner: StateStore): WorkingState {
+    const set: WorkingState["set"] = async (scope, sessionId, key, value, { fence, ...rest } = {}) => {
+      if (toFenceFunction(this.#runs, present({ fence })).fence?.() === false)
+        throw new SkeinError("fenced", { sessionId });
+      return inner.set(scope, sessionId, key, value, rest);
+    };
+    return { get: inner.get, delete: inner.delete, keys: inner.keys, set };
   }
 
   #sessionPort(): SessionStore {

@@ -38,7 +38,7 @@ export function metaOf(header: SessionHeader, entries: Iterable<Entry>): Version
     version: typeof version === "number" ? version : 1,
     key: typeof key === "string" ? key : null,
   };
-  for (const entry of entries) found = applyMetaEntry(found, header, entry);
+  for (const entry of entries) if (entry.type === "custom") found = applyMetaEntry(found, header, entry);
   return found;
 }
 

@@ -10,12 +10,14 @@ import type {
   AppendItem,
   AppendOptions,
   Backend,
+  Json,
   Scope,
   SessionInit,
   SessionPage,
   SessionQuery,
   SessionRecord,
   SessionStore,
+  StateStore,
   Store,
   StoreChange,
 } from "./contract.ts";
@@ -100,6 +102,7 @@ export interface StoreWork {
 /** A store that also keeps its sessions' runs. */
 export interface WorkingStore<Work extends StoreWork = StoreWork> extends Store {
   readonly sessions: WorkingSessions;
+  readonly state: WorkingState;
   readonly work: Work;
 }
 
@@ -159,6 +162,17 @@ export interface WorkingSessions extends SessionStore {
     sessionId: string,
     options?: { sessionId?: string } & FenceOption,
   ): ReturnType<SessionStore["reset"]>;
+}
+
+/** State values that a run can set only while it holds its session. The fence only reads. */
+export interface WorkingState extends StateStore {
+  set(
+    scope: Scope,
+    sessionId: string,
+    key: string,
+    value: Json,
+    options?: { ifVersion?: number | null } & FenceOption,
+  ): Promise<number>;
 }
 
 /** Converts a fence to the function in the store contract, for a ledger that answers at once. */

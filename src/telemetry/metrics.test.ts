@@ -3,12 +3,14 @@ import { describe, expect, test } from "vitest";
 import { eventsOf } from "../../test/support/run-events.ts";
 import type { SkeinEvent } from "../core/events.ts";
 import { EventBus } from "../core/events.ts";
+import type { OpenWork } from "../runs/contract.ts";
 import type { MetricsSettings } from "./metrics.ts";
 import { createMetrics } from "./metrics.ts";
 import { watch } from "./watch.ts";
 
-const began = { attempt: 1, model: null };
-const ok = { state: "ok", code: null, error: null } as const;
+const began = { attempt: 1, model: null, lane: "main" };
+const ok = { state: "ok", code: null, error: null, lane: "main" } as const;
+const nothing: OpenWork = { runs: new Map(), outbox: 0 };
 const model = { provider: "openai", model: "gpt-5" };
 
 /** Returns a metrics page's values by name and labels. Any other line fails the test. */
@@ -25,45 +27,54 @@ function valuesOf(body: string): Map<string, number> {
   return values;
 }
 
-async function measured(events: readonly SkeinEvent[], settings: MetricsSettings = {}) {
+async function measured(
+  events: readonly SkeinEvent[],
+  settings: MetricsSettings = {},
+  open: OpenWork | null = nothing,
+) {
   const bus = new EventBus((error) => {
     throw error;
   });
   const metrics = createMetrics({ processMetrics: false, ...settings });
   const { close } = watch(bus, [metrics]);
   for (const event of events) bus.emit(event);
-  const { body, contentType } = await metrics.render();
+  const { body, contentType } = await metrics.render(open);
   await close();
   return { values: valuesOf(body), body, contentType };
 }
 
 describe("metrics", () => {
   test("cover a run from its queue to its end", async () => {
-    const [a, b, c] = [eventsOf("a"), eventsOf("b"), eventsOf("c")];
+    const a = eventsOf("a");
     const { values, contentType } = await measured([
       a("run.queued", 0, { lane: "main", kind: "user" }),
-      a("run.started", 2000, began),
+      a("run.started", 2000, { ...began, queuedMs: 2000 }),
       a("run.sleeping", 3000, { waitingFor: [], wakeAt: 0 }),
       a("run.queued", 4000, { lane: "main", kind: "user" }),
       a("run.started", 5000, began),
-      a("run.ended", 12_000, ok),
-      b("run.queued", 0, { lane: "cron", kind: "cron" }),
-      c("run.started", 0, began),
-      c("run.waiting", 1, { for: "approval" }),
+      a("run.ended", 12_000, { ...ok, durationMs: 10_000 }),
     ]);
     expect(contentType).toContain("text/plain");
     const expected = {
       'skein_runs_total{state="ok",lane="main"}': 1,
-      'skein_runs_open{state="queued"}': 1,
-      'skein_runs_open{state="running"}': 0,
-      'skein_runs_open{state="waiting"}': 1,
-      'skein_runs_open{state="sleeping"}': 0,
       'skein_run_duration_seconds_sum{state="ok"}': 10,
       'skein_run_queue_seconds_sum{lane="main"}': 2,
       'skein_run_queue_seconds_count{lane="main"}': 1,
     };
     for (const [name, value] of Object.entries(expected))
       expect([name, values.get(name)]).toEqual([name, value]);
+  });
+
+  test("show the unfinished work in the store, which can be unknown", async () => {
+    const open = { runs: new Map([["queued", 2] as const, ["waiting", 1] as const]), outbox: 3 };
+    const { values } = await measured([], {}, open);
+    const states = ["queued", "running", "waiting", "sleeping"];
+    const shown = (from: ReadonlyMap<string, number>) => [
+      ...states.map((state) => from.get(`skein_runs_open{state="${state}"}`)),
+      from.get("skein_outbox_waiting"),
+    ];
+    expect(shown(values)).toEqual([2, 0, 1, 0, 3]);
+    expect(shown((await measured([], {}, null)).values)).toEqual(Array(5).fill(Number.NaN));
   });
 
   test("count model calls by outcome, tokens, cost and retries, each once", async () => {
@@ -131,9 +142,7 @@ describe("metrics", () => {
       skein_entries_appended_total: 1,
       'skein_outbox_total{state="queued"}': 2,
       'skein_outbox_total{state="dead"}': 1,
-      skein_outbox_waiting: 1,
       'skein_approvals_total{answer="denied"}': 1,
-      'skein_runs_open{state="running"}': 1,
     };
     for (const [name, value] of Object.entries(expected))
       expect([name, values.get(name)]).toEqual([name, value]);
@@ -144,7 +153,8 @@ describe("metrics", () => {
       const a = eventsOf(`run${index}`);
       const name = index % 2 === 0 ? `tool${index}` : `"}\n\\${"x".repeat(index)}`;
       return [
-        a("run.queued", 0, { lane: name, kind: "user" }),
+        a("run.started", 0, { ...began, lane: name, queuedMs: 1 }),
+        a("run.step", 1, { phase: "asked", step: 1, provider: name, model: name }),
         a("run.tool", 1, { phase: "result", toolCallId: "c", toolName: name, isError: false, durationMs: 1 }),
         a("run.step", 2, { phase: "answered", step: 1, provider: name, model: name }),
         a("run.retry", 3, { attempt: 1, delayMs: 1, code: name, error: name }),
@@ -156,14 +166,15 @@ describe("metrics", () => {
     expect(values.get('skein_tool_calls_total{tool="other",outcome="ok"}')).toBe(497);
     expect([...values.keys()].filter((name) => name.startsWith("skein_model_calls_total"))).toHaveLength(4);
     expect([...values.keys()].filter((name) => name.startsWith("skein_model_retries")).length).toBe(65);
-    expect(values.get('skein_runs_open{state="queued"}')).toBe(50);
+    const lanes = [...values.keys()].filter((name) => name.startsWith("skein_run_queue_seconds_sum"));
+    expect(lanes).toHaveLength(17);
     expect(body.length).toBeLessThan(50_000);
   });
 
   test("register nothing process-wide; process metrics are optional", async () => {
     const [first, second] = [createMetrics(), createMetrics({ processMetrics: false })];
-    expect((await first.render()).body).toContain("nodejs_heap_size_used_bytes");
-    expect((await second.render()).body).not.toContain("nodejs_");
+    expect((await first.render(nothing)).body).toContain("nodejs_heap_size_used_bytes");
+    expect((await second.render(nothing)).body).not.toContain("nodejs_");
     expect(register.getMetricsAsArray()).toEqual([]);
     first.close();
   });

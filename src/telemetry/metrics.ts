@@ -3,6 +3,7 @@ import type { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
 import type { Usage } from "../core/messages.ts";
+import type { OpenWork } from "../runs/contract.ts";
 import { openStates } from "../runs/states.ts";
 import { amount } from "./genai.ts";
 import type { LabelsOf, MetricName, MetricRow, NamesOf } from "./metric-table.ts";
@@ -16,23 +17,15 @@ export interface MetricsSettings {
   readonly maxTools?: number;
   /** The same limit for models. */
   readonly maxModels?: number;
-  /** The maximum number of unfinished runs and pending messages to track. Defaults to 100,000. */
+  /** The maximum number of unanswered requests to models to track. Defaults to 100,000. */
   readonly maxOpen?: number;
 }
 
-/** Metrics for the events on the bus, in Prometheus text format. */
+/** Metrics in Prometheus text format. Counters and histograms are for the events on the bus, which one process emits. */
 export interface Metrics extends Watcher {
-  render(): Promise<{ readonly contentType: string; readonly body: string }>;
+  /** `open` is the unfinished work in the store, or `null` if it is not known. */
+  render(open: OpenWork | null): Promise<{ readonly contentType: string; readonly body: string }>;
   close(): void;
-}
-
-interface OpenRun {
-  state: (typeof openStates)[number];
-  lane: string;
-  queuedAt: number | null;
-  startedAt: number | null;
-  /** The model whose answer is pending. */
-  asked: { readonly provider: string; readonly model: string } | null;
 }
 
 type RunEvent<T extends SkeinEventType> = SkeinEvent<T> & { readonly runId: string };
@@ -47,8 +40,8 @@ export function createMetrics(settings: MetricsSettings = {}): Metrics {
 
 class MetricsWatcher implements Metrics {
   readonly #registry: MetricRegistry;
-  readonly #runs: BoundedMap<OpenRun>;
-  readonly #waiting: BoundedMap<true>;
+  /** The model whose answer is pending, by run. */
+  readonly #asked: BoundedMap<{ readonly provider: string; readonly model: string }>;
   readonly #tools: BoundedNames;
   readonly #models: BoundedNames;
   readonly #lanes = new BoundedNames(maxLanes);
@@ -61,39 +54,36 @@ class MetricsWatcher implements Metrics {
     maxOpen = 100_000,
   }: MetricsSettings) {
     this.#registry = new MetricRegistry(processMetrics);
-    this.#runs = new BoundedMap(maxOpen);
-    this.#waiting = new BoundedMap(maxOpen);
+    this.#asked = new BoundedMap(maxOpen);
     this.#tools = new BoundedNames(maxTools);
     this.#models = new BoundedNames(maxModels);
   }
 
   readonly onEvent = (event: SkeinEvent): void => {
     if (event.type === "entry.appended") this.#registry.add("skein_entries_appended_total", {});
-    else if (event.type.startsWith("outbox.")) this.#takeOutbox(event);
+    else if (event.type.startsWith("outbox."))
+      this.#registry.add("skein_outbox_total", { state: event.type.slice("outbox.".length) });
     else if (event.type === "approval.resolved")
       this.#registry.add("skein_approvals_total", { answer: event.answer });
     else if (event.runId !== undefined) this.#takeRun({ ...event, runId: event.runId });
   };
 
-  async render(): Promise<{ contentType: string; body: string }> {
-    const counts = new Map<string, number>();
-    for (const { state } of this.#runs.values()) counts.set(state, (counts.get(state) ?? 0) + 1);
-    for (const state of openStates) this.#registry.set("skein_runs_open", { state }, counts.get(state) ?? 0);
-    this.#registry.set("skein_outbox_waiting", {}, this.#waiting.size);
+  async render(open: OpenWork | null): Promise<{ contentType: string; body: string }> {
+    for (const state of openStates) {
+      const count = open === null ? Number.NaN : (open.runs.get(state) ?? 0);
+      this.#registry.set("skein_runs_open", { state }, count);
+    }
+    this.#registry.set("skein_outbox_waiting", {}, open?.outbox ?? Number.NaN);
     return this.#registry.render();
   }
 
   close(): void {
-    this.#runs.clear();
-    this.#waiting.clear();
+    this.#asked.clear();
     this.#registry.clear();
   }
 
   #takeRun(event: RunEvent<SkeinEventType>): void {
     switch (event.type) {
-      case "run.queued":
-        this.#takeQueued(event);
-        break;
       case "run.started":
         this.#takeStarted(event);
         break;
@@ -110,44 +100,23 @@ class MetricsWatcher implements Metrics {
         if (event.phase !== "started")
           this.#registry.add("skein_compactions_total", { outcome: event.phase });
         break;
-      case "run.waiting":
-        this.#setState(event.runId, "waiting");
-        break;
-      case "run.resumed":
-        this.#setState(event.runId, "running");
-        break;
-      case "run.sleeping":
-        this.#setState(event.runId, "sleeping");
-        break;
       case "run.ended":
         this.#takeEnded(event);
     }
   }
 
-  #setState(runId: string, state: OpenRun["state"]): void {
-    const run = this.#runs.get(runId);
-    if (run !== undefined) run.state = state;
-  }
-
-  #takeQueued({ runId, at, lane }: RunEvent<"run.queued">): void {
-    if (this.#runs.get(runId) !== undefined) this.#setState(runId, "queued");
-    else this.#runs.set(runId, { ...newRun, state: "queued", lane: this.#lanes.limit(lane), queuedAt: at });
-  }
-
-  #takeStarted({ runId, at }: RunEvent<"run.started">): void {
-    const run = this.#runs.get(runId) ?? { ...newRun };
-    if (run.startedAt === null && run.queuedAt !== null)
-      this.#registry.observe("skein_run_queue_seconds", { lane: run.lane }, at - run.queuedAt);
-    run.state = "running";
-    run.startedAt ??= at;
-    this.#runs.set(runId, run);
+  #takeStarted({ queuedMs, lane }: RunEvent<"run.started">): void {
+    if (queuedMs !== undefined)
+      this.#registry.observe("skein_run_queue_seconds", { lane: this.#laneLabel(lane) }, queuedMs);
   }
 
   #takeStep(event: RunEvent<"run.step">): void {
-    const run = this.#runs.get(event.runId);
     const model = this.#modelLabels(event);
-    if (run !== undefined) run.asked = event.phase === "asked" ? model : null;
-    if (event.phase === "asked") return;
+    if (event.phase === "asked") {
+      this.#asked.set(event.runId, model);
+      return;
+    }
+    this.#asked.take(event.runId);
     const outcome = event.code === undefined ? "ok" : "error";
     this.#registry.add("skein_model_calls_total", { ...model, outcome });
     if (event.usage !== undefined) this.#addUsage(model, event.usage);
@@ -168,11 +137,9 @@ class MetricsWatcher implements Metrics {
 
   /** Counts a pending request as failed, unless its failure has already been reported as a step. */
   #takeRetry(event: RunEvent<"run.retry">): void {
-    const run = this.#runs.get(event.runId);
     this.#registry.add("skein_model_retries_total", { code: this.#codes.limit(event.code) });
-    if (run === undefined || run.asked === null) return;
-    this.#registry.add("skein_model_calls_total", { ...run.asked, outcome: "error" });
-    run.asked = null;
+    const asked = this.#asked.take(event.runId);
+    if (asked !== undefined) this.#registry.add("skein_model_calls_total", { ...asked, outcome: "error" });
   }
 
   #takeToolResult(event: RunEvent<"run.tool">): void {
@@ -183,22 +150,16 @@ class MetricsWatcher implements Metrics {
       this.#registry.observe("skein_tool_duration_seconds", { tool }, amount(event.durationMs));
   }
 
-  #takeEnded({ runId, at, state }: RunEvent<"run.ended">): void {
-    const run = this.#runs.take(runId);
-    this.#registry.add("skein_runs_total", { state, lane: run?.lane ?? unknownLane });
-    if (run === undefined) return;
-    if (run.asked !== null)
-      this.#registry.add("skein_model_calls_total", { ...run.asked, outcome: "unfinished" });
-    if (run.startedAt !== null)
-      this.#registry.observe("skein_run_duration_seconds", { state }, at - run.startedAt);
+  #takeEnded({ runId, state, lane, durationMs }: RunEvent<"run.ended">): void {
+    this.#registry.add("skein_runs_total", { state, lane: this.#laneLabel(lane) });
+    const asked = this.#asked.take(runId);
+    if (asked !== undefined)
+      this.#registry.add("skein_model_calls_total", { ...asked, outcome: "unfinished" });
+    if (durationMs !== undefined) this.#registry.observe("skein_run_duration_seconds", { state }, durationMs);
   }
 
-  #takeOutbox(event: SkeinEvent): void {
-    if (!("outboxId" in event)) return;
-    const state = event.type.slice("outbox.".length);
-    this.#registry.add("skein_outbox_total", { state });
-    if (state === "queued" || state === "retry") this.#waiting.set(event.outboxId, true);
-    else this.#waiting.take(event.outboxId);
+  #laneLabel(lane: string | undefined): string {
+    return lane === undefined ? unknownLane : this.#lanes.limit(lane);
   }
 
   /** Limits pairs of label values because even two labels with few values each can have many combinations. */
@@ -207,14 +168,6 @@ class MetricsWatcher implements Metrics {
     return isKnown ? { provider, model } : { provider: otherName, model: otherName };
   }
 }
-
-const newRun: OpenRun = {
-  state: "running",
-  lane: unknownLane,
-  queuedAt: null,
-  startedAt: null,
-  asked: null,
-};
 
 const otherName = "other";
 const maxNameChars = 100;

@@ -2,6 +2,7 @@ import type { Context, Link, Span, SpanContext, SpanKind, Tracer } from "@opente
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
+import { present } from "../core/present.ts";
 import type { AttributeSet } from "./genai.ts";
 import {
   agentOfKey,
@@ -134,7 +135,11 @@ export class SpanWatcher {
     const extra = { [attributes.attempt]: event.attempt };
     const isOpen = this.#open.get(event.runId) !== undefined;
     if (isOpen) this.#addEvent(event.runId, "skein.resumed", event.at, extra);
-    else this.#startRun(event, event.at, event.startedBy, event.agentId, extra);
+    else {
+      const { lane, queuedMs } = event;
+      const queue = present({ [attributes.lane]: lane && shorten(lane), [attributes.queueMs]: queuedMs });
+      this.#startRun(event, event.at, event.startedBy, event.agentId, { ...queue, ...extra });
+    }
   }
 
   #startRun(

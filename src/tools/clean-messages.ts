@@ -2,6 +2,7 @@ import { mapStrings } from "../access/redaction/map-strings.ts";
 import type { Redactor } from "../access/redaction/redactor.ts";
 import { isRecord } from "../core/is-record.ts";
 import { stringifyJson } from "../core/json.ts";
+import { isBinary } from "../core/messages.ts";
 import type { Steps } from "../core/slices.ts";
 import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";
@@ -10,8 +11,6 @@ import { messageOf } from "../sessions/history.ts";
 
 const toolRoles = new Set(["toolResult", "tool"]);
 const toolBlocks = new Set(["toolCall", "toolResult", "tool_use", "tool_result"]);
-const binaryTypes = new Set(["image", "audio", "file", "document", "base64", "redacted_thinking"]);
-const mimeNames = ["mimeType", "mediaType", "media_type"];
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -32,14 +31,6 @@ function isBlank(block: unknown): boolean {
   if (!isRecord(block) || (block.type !== "text" && block.type !== "thinking")) return false;
   const text = block.type === "text" ? block.text : block.thinking;
   return typeof text === "string" && text.trim() === "";
-}
-
-/** Whether a block's `data` is base64. */
-export function isBinary(block: Fields): boolean {
-  const { type, data } = block;
-  if (typeof data !== "string") return false;
-  const isOfType = typeof type === "string" && binaryTypes.has(type);
-  return isOfType || mimeNames.some((name) => typeof block[name] === "string");
 }
 
 /** Returns the image that a blob reference represents, or `null` if the blob is not an image. */

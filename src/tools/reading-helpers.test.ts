@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRedactor } from "../access/redaction/redactor.ts";
+import { readTime } from "../core/clock.ts";
 import { mapConcurrently } from "../core/concurrency.ts";
 import { cutSummary } from "./session-list.ts";
-import { readTime } from "./session-search.ts";
 import { readKinds } from "./sessions-list.ts";
 
 describe("helpers of the reading tools", () => {

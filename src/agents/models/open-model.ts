@@ -1,4 +1,9 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
+import type {
+  EmbeddingModelV4,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  SharedV4Warning,
+} from "@ai-sdk/provider";
 import { rehearsalModel } from "../../config/default-model.ts";
 import type { ModelSettings } from "../../config/model-settings.ts";
 import { modelSettings, providerType } from "../../config/model-settings.ts";
@@ -55,28 +60,46 @@ const packages: Readonly<Record<Api, ModelType>> = {
 
 /** Opens a model. Loads only its provider's package. */
 export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): Promise<LanguageModelV4> {
+  const { model } = ref;
+  const opened = await openProvider(ref, options);
+  if (opened.package !== "openai") return opened.provider(model);
+  return opened.api === "openai-completions" ? opened.provider.chat(model) : opened.provider.responses(model);
+}
+
+/** Opens an embedding model. */
+export async function openEmbeddingModel(
+  ref: ModelRef,
+  options: OpenModelOptions = {},
+): Promise<EmbeddingModelV4> {
   const { provider, model } = ref;
+  const opened = await openProvider(ref, options);
+  if (opened.package !== "anthropic") return opened.provider.embeddingModel(model);
+  const problem = "Anthropic has no embedding models";
+  throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
+}
+
+async function openProvider(ref: ModelRef, options: OpenModelOptions) {
+  const { provider } = ref;
   const { apiKey, baseUrl: baseURL, headers, fetch, type } = options;
   const isKnown = known.includes(type ?? provider);
   // A key for another server must never be sent to the company that defined the wire format.
   if (!isKnown && baseURL === undefined) throw noBaseUrl(provider);
   const settings = present({ apiKey, baseURL, headers, fetch: limitResponses(fetch) });
-  const chosen = packageFor(ref, type);
-  switch (chosen.package) {
+  const { package: name, api } = packageFor(ref, type);
+  switch (name) {
     case "anthropic":
-      return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(model);
+      return { package: name, provider: (await import("@ai-sdk/anthropic")).createAnthropic(settings) };
     case "google":
-      return (await import("@ai-sdk/google")).createGoogle(settings)(model);
+      return { package: name, provider: (await import("@ai-sdk/google")).createGoogle(settings) };
     case "mistral":
-      return (await import("@ai-sdk/mistral")).createMistral(settings)(model);
-    case "openai": {
-      const openai = (await import("@ai-sdk/openai")).createOpenAI(settings);
-      return chosen.api === "openai-completions" ? openai.chat(model) : openai.responses(model);
-    }
+      return { package: name, provider: (await import("@ai-sdk/mistral")).createMistral(settings) };
+    case "openai":
+      return { package: name, api, provider: (await import("@ai-sdk/openai")).createOpenAI(settings) };
     case "openai-compatible": {
       if (baseURL === undefined) throw noBaseUrl(provider);
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      return createOpenAICompatible({ ...settings, baseURL, name: provider, includeUsage: true })(model);
+      const compatible = { ...settings, baseURL, name: provider, includeUsage: true };
+      return { package: name, provider: createOpenAICompatible(compatible) };
     }
   }
 }

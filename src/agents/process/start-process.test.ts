@@ -92,8 +92,11 @@ describe("a child process", () => {
 });
 
 test.runIf(isLinux)("does not wait for last output if an unrelated process holds its pipes", async () => {
-  const child = await shell('setsid env -i PATH="$PATH" sleep 600 & echo $!; echo bye >&2');
+  // The process is unrelated once it reports: it has left the group and removed the mark. Only then may the shell exit.
+  const unrelated = `setsid env -i PATH="$PATH" sh -c 'echo $$; exec sleep 600'`;
+  const child = await shell(`${unrelated} & read -r _; echo bye >&2`);
   const stranger = Number(await line(child));
+  child.stdin.end("\n");
   await child.closed();
   expect(isAlive(stranger)).toBe(true);
   process.kill(stranger, "SIGKILL");

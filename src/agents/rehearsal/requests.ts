@@ -223,19 +223,24 @@ const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{
  * A hook can put context before a request. This is the maximum number of paragraphs to skip in search of the request.
  */
 const maxParagraphs = 100;
+/** In a group, the name of the sender precedes the message. */
+const senderName = /^[^\n:]{1,200}: /;
 
 export type MatchedRequest = Pick<FoundRequest, "language" | "choose" | "rest" | "groups"> &
   Pick<Request, "answer">;
 
 /**
  * Returns the requests that a text might mean, best first. If no request matches at the beginning of the text, uses the
- * first paragraph that matches one.
+ * first paragraph that matches one, with or without the name of a sender.
  */
 export function matchRequests(text: string, source: Conversation["source"]): readonly MatchedRequest[] {
   const breaks = source === null ? [...text.matchAll(/\n[ \t]{0,99}\n/g)].slice(0, maxParagraphs) : [];
   for (const start of [0, ...breaks.map((found) => found.index + found[0].length)]) {
-    const matched = matchBeginning(text.slice(start));
-    if (matched.length > 0) return matched;
+    const paragraph = text.slice(start);
+    for (const request of [paragraph, source === null ? paragraph.replace(senderName, "") : ""]) {
+      const matched = matchBeginning(request);
+      if (matched.length > 0) return matched;
+    }
   }
   return [];
 }

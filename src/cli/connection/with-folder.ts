@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
 import type { FolderStore } from "../../app/folder.ts";
-import { holdsSessions, openFolder } from "../../app/folder.ts";
+import { holdsSessions, openFolder, refuseDatabaseFolder } from "../../app/folder.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import { SkeinError } from "../../core/errors.ts";
@@ -75,7 +75,10 @@ export function processFolder({ cwd }: Terminal): ProcessFolder {
 
 /** Without a gateway, commands open a folder. */
 export function requireFolder(cli: Invocation, { config }: LoadedConfig): void {
-  if (config.store.kind === "files") return;
+  if (config.store.kind === "files") {
+    refuseDatabaseFolder(config.store.path);
+    return;
+  }
   throw new SkeinError("unavailable", {
     problem: `The sessions are in a database, and no gateway is running on ${config.store.path}`,
     advice: `Start one: ${commandLine(cli, "start")}`,

@@ -1,10 +1,11 @@
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { configuredFileBoundary } from "../../app/files.ts";
 import type { Recovery } from "../../app/folder.ts";
-import { openFolder } from "../../app/folder.ts";
+import { openFolder, writeDatabaseName } from "../../app/folder.ts";
 import { openBackend } from "../../app/open-store.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import { databaseNameOf } from "../../config/sections/store.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isDiskFault } from "../../core/errors.ts";
 import type { Script, ScriptEngine } from "../../core/script.ts";
@@ -87,7 +88,10 @@ export async function openGatewayHome(
   return backend === null ? openFolderHome(loaded, clock, processCwd) : openHomeOn(backend, loaded, clock);
 }
 
-/** The folder contains only the admin token and `gateway.json`. Several machines have different admin tokens. */
+/**
+ * The folder contains only the admin token, `gateway.json` and the name of the database. Several machines have different
+ * admin tokens.
+ */
 async function openHomeOn(
   backend: WorkingBackend,
   { config }: LoadedConfig,
@@ -96,9 +100,10 @@ async function openHomeOn(
   try {
     const { engine } = backend;
     const root = config.store.path;
-    mkdirSync(root, { recursive: true, mode: 0o700 });
     const tokens = new Tokens({ engine, ledger: null }, { clock, keepsRevocations: true });
     const { tokenId, isNew } = await ensureAdminToken(root, tokens);
+    const name = databaseNameOf(config);
+    if (name !== null) writeDatabaseName(root, name);
     return {
       ...{ root, tokens, engine, backend },
       isFirst: isNew,

@@ -3,12 +3,13 @@ import { group } from "../settings/setting.ts";
 import { acp } from "./acp.ts";
 import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
-import { compaction, contextPruning } from "./context.ts";
+import { compaction, contextPruning, search } from "./context.ts";
 import { gateway } from "./gateway.ts";
 import { mcpServers } from "./mcp-servers.ts";
 import { modelsSection } from "./models.ts";
 import { logging, redaction, telemetry } from "./observability.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
+import { schedules } from "./schedules.ts";
 import { session } from "./session.ts";
 import { blobs, durability, lock, postgres, store } from "./store.ts";
 import { tools } from "./tools.ts";
@@ -35,7 +36,9 @@ export const sections = group("Skein configuration.", {
   yield: yielding,
   compaction,
   contextPruning,
+  search,
   channels,
+  schedules,
   redaction,
   telemetry,
   logging,

@@ -1,4 +1,4 @@
-import { choice, choiceWithOff, duration, numberBetween, text } from "../settings/kinds.ts";
+import { choice, choiceWithOff, duration, numberBetween, optional, text } from "../settings/kinds.ts";
 import { group, list, setting } from "../settings/setting.ts";
 
 export const compaction = group("What happens when a session outgrows the model's context window.", {
@@ -38,3 +38,11 @@ export const contextPruning = group(
     tools,
   },
 );
+
+export const search = group("How messages are found.", {
+  embed: optional(
+    "The embedding model with which searches also find messages by their meaning, for example `openai/text-embedding-3-small`. The texts of all messages are sent to it, without secrets. Off by default.",
+    text,
+    "words alone",
+  ),
+});

@@ -21,10 +21,15 @@ const laneFields = {
   subagent: lane("sub-agents", 8),
   cron: lane("scheduled jobs", 1),
   nested: lane("messages between sessions", 8),
+  perProcess: setting(
+    "Maximum number of runs that one process executes at the same time, in all lanes together. `null` means no limit.",
+    orNone(wholeNumber(1, 1000), "no limit"),
+    null,
+  ),
 };
 
 export const lanes = group(
-  "How many runs execute concurrently. Waiting and sleeping runs are not counted.",
+  "How many runs execute concurrently. Waiting and sleeping runs are not counted. Processes that share a database share the lanes.",
   laneFields,
 );
 

@@ -22,11 +22,28 @@ const prefix = "files:";
 const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const databasePattern = "^postgres(?:ql)?://[^\\s/]\\S*$";
-const databaseUrl = textLike(databasePattern, "a URL that starts with postgres://");
+const databaseText = textLike(
+  databasePattern,
+  "postgres://<role>:<password>@<host>/<database>, with special characters such as / and # percent-encoded",
+);
+const databaseUrl: typeof databaseText = {
+  ...databaseText,
+  read: (written, place) => {
+    const found = databaseText.read(written, place);
+    return found !== null && URL.canParse(found.value) ? found : null;
+  },
+};
+
+/** Returns the host and the name of the database, without the password. */
+export function databaseNameOf({ store: address }: { readonly store: StoreAddress }): string | null {
+  if (address.kind !== "postgres") return null;
+  const { host, pathname } = new URL(address.url);
+  return `${host}${pathname}`;
+}
 
 const storeAddress: ValueKind<StoreAddress> = {
   expected:
-    '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://…"',
+    '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>", percent-encoded',
   schema: { type: "string", pattern: `^files:(?!~[^/])[^\\u0000]+$|${databasePattern}` },
   read: (written, place) => {
     const url = databaseUrl.read(written, place)?.value;

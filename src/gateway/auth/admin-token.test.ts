@@ -83,7 +83,9 @@ describe.each(tokenPlaces)("with tokens in %s,", (kind) => {
       expect((await lost.tokens.verify(secret))?.user).toBe("*");
       const other = new TokenBooks();
       await other.tokens.create({ name: "x", scopes: ["read"], user: null }, null);
-      await expect(ensureAdminToken(root, other.tokens)).rejects.toThrow(/is unknown. Remove the file/);
+      await expect(ensureAdminToken(root, other.tokens)).rejects.toThrow(
+        /is unknown\. If the folder was used with another store/,
+      );
     });
 
     test("[GST1] an unusable file is reported and left unchanged", async () => {

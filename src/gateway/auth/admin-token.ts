@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { everyUser, tokenScopes } from "./principal.ts";
 import { createPrivate, makePrivate, readPrivate } from "./private-file.ts";
@@ -50,6 +51,8 @@ export function readTokenFile(root: string): string | null {
 async function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): Promise<boolean> {
   let isWritten = false;
   try {
+    // With a database elsewhere, nothing else has created the folder.
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     isWritten = withFileLock(tokens, () => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
   } catch (error) {
@@ -77,7 +80,7 @@ async function readToken(path: string, tokens: Tokens): Promise<AdminToken | nul
   const secret = file.text.trim();
   if (!isSecret(tokenPrefix, secret)) throw unusable(path, "it contains no token");
   const known = (await tokens.find(secret)) ?? (await adoptWhereNoneIsKnown(secret, tokens));
-  if (known === null) throw unusable(path, "its token is unknown");
+  if (known === null) throw unusable(path, "its token is unknown", otherStoreAdvice);
   if (!isLive(known, tokens.clock.now())) throw unusable(path, "its token was revoked or has expired");
   return { secret, tokenId: known.tokenId, isNew: false };
 }
@@ -94,7 +97,13 @@ function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): Promise<TokenRec
   });
 }
 
-function unusable(path: string, problem: string): SkeinError {
-  const advice = "Remove the file and start again to create a new token";
+const otherStoreAdvice =
+  "If the folder was used with another store, use that store, or choose another folder with --dir. Otherwise remove the file and start again to create a new token";
+
+function unusable(
+  path: string,
+  problem: string,
+  advice = "Remove the file and start again to create a new token",
+): SkeinError {
   return new SkeinError("unreadable_file", { file: path, problem, advice });
 }

@@ -1,9 +1,9 @@
 import { mapStrings } from "../../access/redaction/map-strings.ts";
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { isRecord } from "../../core/is-record.ts";
+import { isBinary } from "../../core/messages.ts";
 import type { Steps } from "../../core/slices.ts";
 import { withoutAbsolutePaths } from "../../core/text.ts";
-import { isBinary } from "../../tools/clean-messages.ts";
 
 /**
  * Masks content for a caller. Admins see it unchanged. All other callers see it without secrets and file paths. Content

@@ -170,7 +170,7 @@ async function waitForRun(
   return payloadsFor(app, call).sent(run, await appWaits(skein, run));
 }
 
-async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<AcceptedPayload> {
+export async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<AcceptedPayload> {
   const { runId, session } = run;
   const waitsForApp = (await appWaits(skein, run))?.app;
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };

@@ -62,6 +62,7 @@ export type FolderApp = Pick<
   | "redactor"
   | "agents"
   | "models"
+  | "embeddings"
   | "hooks"
   | "turns"
 > & { readonly tools: Pick<App["tools"], "offered"> };

@@ -5,6 +5,7 @@ import { liveHandlers } from "./chat-live.ts";
 import { directoryHandlers } from "./directory.ts";
 import type { FolderApp, HandledMethod, Handlers, HandlersOf, MethodApp } from "./dispatch.ts";
 import { abortingHandlers, outboxHandlers, runHandlers } from "./runs.ts";
+import { scheduleHandlers } from "./schedules.ts";
 import { importingHandlers, makingHandlers, markingHandlers, removingHandlers } from "./sessions-change.ts";
 import { contextHandlers } from "./sessions-context.ts";
 import { contentHandlers } from "./sessions-export.ts";
@@ -51,6 +52,7 @@ export function skeinHandlers(app: MethodApp): HandlersOf<SkeinMethod> {
     ...abortingHandlers(app),
     ...runHandlers(app),
     ...outboxHandlers(app),
+    ...scheduleHandlers(app),
     ...directoryHandlers(app),
     ...compactHandlers(app),
   };

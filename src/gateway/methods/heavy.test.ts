@@ -79,7 +79,14 @@ describe("calls do their reading and writing in slices", () => {
     ["a page of history", whole, () => folder.reader("chat.history", { sessionKey: key, limit: 1000 })],
     ["usage", whole, () => folder.admin("sessions.usage", { since: 0 })],
     ["a blob", blob, () => folder.reader("blobs.get", { key, sha256 })],
-    ["a fork", 2 * whole, () => change("sessions.fork", { key })],
+    [
+      "a fork with labels, whose log is not copied as bytes",
+      2 * whole,
+      async () => {
+        await change("sessions.label", { key, entryId: ids[0], label: "first" });
+        return change("sessions.fork", { key });
+      },
+    ],
     [
       "an import",
       3 * whole,

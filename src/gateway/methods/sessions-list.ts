@@ -11,11 +11,11 @@ import type { ListPlace, RowDetails } from "../../sessions/list.ts";
 import { childrenOf, listedSession, listPayload, listRow, listTrash } from "../../sessions/list.ts";
 import type { ListSource } from "../../sessions/list-by-state.ts";
 import { listArchivedToo, listByState } from "../../sessions/list-by-state.ts";
+import { maskedSearch } from "../../sessions/masked-search.ts";
 import { searchSessions } from "../../sessions/search-sessions.ts";
 import { UsageReports } from "../../sessions/usage-report.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
 import { digestOfTree } from "../../store/digest.ts";
-import { maskedSearch } from "../../tools/session-search.ts";
 import type { Mask } from "../auth/mask.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
@@ -68,12 +68,16 @@ export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
       if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return throwNotFound(name);
       return { key: found.key, sessionId: found.sessionId, uid: found.uid };
     },
-    "sessions.search": async ({ query, key, role, since, until, limit, cursor, agentId }, call) => {
+    "sessions.search": async ({ query, key, cursor, agentId, ...rest }, call) => {
       const within =
         key === undefined ? null : await findSession(app, call, { key, ...present({ agentId }) });
       const wanted = call.isAdmin ? { text: query } : maskedSearch(query, app.redactor);
-      const searched = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
-      return searchSessions(store, scopeOf(call, agentId), searched, { cursor, now: app.clock.now() });
+      const { role, since, until, limit, bySession } = rest;
+      const searched = {
+        ...wanted,
+        ...present({ sessionId: within?.sessionId, role, since, until, limit, bySession }),
+      };
+      return searchSessions(app, scopeOf(call, agentId), searched, { cursor, now: app.clock.now() });
     },
     "sessions.trash": async ({ agentId }, call) =>
       listTrash(store.sessions, scopeOf(call, agentId), pathFor(app, call)),

@@ -1,7 +1,7 @@
-import type { ToolCallOptions } from "./sessions/app.ts";
-import type { RuntimeContext } from "./sessions/runtime-context.ts";
-import type { Skein } from "./sessions/skein.ts";
-import type { ForeignTool } from "./tools/tool-adapters.ts";
+import type { ToolCallOptions } from "../sessions/app.ts";
+import type { RuntimeContext } from "../sessions/runtime-context.ts";
+import type { Skein } from "../sessions/skein.ts";
+import type { ForeignTool } from "./tool-adapters.ts";
 
 /**
  * Returns the session tools that a session's rules allow, for your own agent loop, in the AI SDK's `tools` format.
@@ -23,7 +23,7 @@ export async function sessionTools(
   skein: Skein,
   session: RuntimeContext & Pick<ToolCallOptions, "runId">,
 ): Promise<Readonly<Record<string, ForeignTool>>> {
-  const { foreignTools } = await import("./tools/tool-adapters.ts");
+  const { foreignTools } = await import("./tool-adapters.ts");
   await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
     // Call IDs come from the loop and can repeat, so they cannot serve as idempotency keys.
