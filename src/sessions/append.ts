@@ -1,3 +1,4 @@
+import type { ResultDraft } from "../agents/contract.ts";
 import { KeyedMutex } from "../core/concurrency.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -11,6 +12,7 @@ import type {
   ToolCallBlock,
   ToolResultMessage,
 } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
@@ -96,18 +98,14 @@ export async function guardedAppend(
   message: MessageDraft,
   options: FencedOptions = {},
 ): Promise<GuardedAppend> {
+  if (message.role === "toolResult")
+    return guardedResults(deps, scope, sessionId, [{ message, ...present({ id: options.id }) }], options);
   const notes: GuardNote[] = [];
   const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
   const prepared = await prepare(deps, scope, ctx, message, notes);
   if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
-  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, [options], options, (path) => {
     const { calls } = pendingCalls(path);
-    if (prepared.message.role === "toolResult") {
-      const { toolCallId } = prepared.message;
-      if (!calls.some(({ id }) => id === toolCallId))
-        return { refused: `no pending call has the ID ${toolCallId}` };
-      return { items: [itemOf(prepared.message, options.id)], notes };
-    }
     const synthetic = calls.map(syntheticResult);
     const synthesized = calls.map(missingResultNote);
     return {
@@ -124,6 +122,48 @@ export async function guardedAppend(
   return done;
 }
 
+/** A tool result and the ID of its entry. */
+export interface ResultToAppend {
+  readonly message: ResultDraft;
+  readonly id?: string;
+}
+
+/**
+ * Appends tool results in one write, each under the rules of {@link guardedAppend}. The others are written even if one is
+ * rejected.
+ */
+export async function guardedResults(
+  deps: GuardDeps,
+  scope: Scope & { readonly agentId: string },
+  sessionId: string,
+  results: readonly ResultToAppend[],
+  options: Omit<FencedOptions, "id"> = {},
+): Promise<GuardedAppend> {
+  const notes: GuardNote[] = [];
+  const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
+  const items: AppendItem[] = [];
+  let refused: string | null = null;
+  for (const { message, id } of results) {
+    const prepared = await prepare(deps, scope, ctx, message, notes);
+    if ("refused" in prepared) refused = prepared.refused;
+    else items.push(itemOf(prepared.message, id));
+  }
+  if (items.length === 0) return { entries: [], notes, refused };
+  const done = await appendOnLeaf(deps.store, scope, sessionId, items, options, (path, known) => {
+    const pending = pendingCalls(path).calls.map(({ id }) => id);
+    const isAnswer = (item: AppendItem) => pending.includes(callIdOf(item));
+    const left = items.filter(({ id }) => id === undefined || !known.has(id));
+    const other = left.find((item) => !isAnswer(item));
+    if (other !== undefined) refused = `no pending call has the ID ${callIdOf(other)}`;
+    return { items: left.filter(isAnswer), notes };
+  });
+  return { ...done, refused };
+}
+
+function callIdOf({ draft }: AppendItem): string {
+  return draft.type === "message" && draft.message.role === "toolResult" ? draft.message.toolCallId : "";
+}
+
 /** Appends a `custom_message` for the model. The rules for pending calls and the last message apply here too. */
 export async function guardedNote(
   deps: Pick<GuardDeps, "store">,
@@ -132,7 +172,7 @@ export async function guardedNote(
   draft: EntryDraft,
   options: Omit<FencedOptions, "ctx"> = {},
 ): Promise<GuardedAppend> {
-  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, [options], options, (path) => {
     const { calls } = pendingCalls(path);
     const { id } = options;
     return {
@@ -157,7 +197,7 @@ export async function closeOpenCalls(
   sessionId: string,
   options: Pick<FencedOptions, "fence" | "lastMessageId"> = {},
 ): Promise<GuardedAppend> {
-  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  return appendOnLeaf(deps.store, scope, sessionId, [], options, (path) => {
     const { calls } = pendingCalls(path);
     return { items: calls.map(syntheticResult), notes: calls.map(missingResultNote) };
   });
@@ -167,7 +207,7 @@ function missingResultNote({ id, name }: ToolCallBlock): GuardNote {
   return { kind: "synthetic_result", note: `${name} (${id}) had no result` };
 }
 
-type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
+type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] };
 
 /**
  * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
@@ -183,24 +223,28 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
   );
 }
 
-/** Decides what to write based on the current branch. Writes only if the branch has not moved since it was read. */
+/**
+ * Decides what to write based on the current branch. Writes only if the branch has not moved since it was read, and
+ * nothing if every given entry exists.
+ */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
   sessionId: string,
-  options: Omit<FencedOptions, "ctx">,
-  decide: (path: readonly Entry[]) => Decision,
+  given: readonly { readonly id?: string }[],
+  options: Pick<FencedOptions, "fence" | "lastMessageId">,
+  decide: (path: readonly Entry[], known: ReadonlyMap<string, Entry>) => Decision,
 ): Promise<GuardedAppend> {
   for (let tries = 1; ; tries++) {
     const page = await lastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
-    const known = options.id === undefined ? null : await store.sessions.entry(scope, sessionId, options.id);
-    if (known !== null) return { entries: [known], notes: [], refused: null, wasThere: true };
+    const known = await knownEntries(store, scope, sessionId, given);
+    if (known.size > 0 && known.size === given.length)
+      return { entries: [...known.values()], notes: [], refused: null, wasThere: true };
     if (options.lastMessageId !== undefined && lastMessageOf(page.entries) !== options.lastMessageId)
       throw new SkeinError("fenced", { sessionId });
-    const decision = decide(page.entries);
-    if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
+    const decision = decide(page.entries, known);
     const fence = options.fence === undefined ? {} : { fence: options.fence };
     try {
       const sessions: WorkingSessions = store.sessions;
@@ -208,12 +252,27 @@ async function decideAndAppend(
         ...fence,
         expectedLeafId: page.leafId,
       });
-      return { entries, notes: decision.notes, refused: null };
+      return { entries: [...known.values(), ...entries], notes: decision.notes, refused: null };
     } catch (error) {
       const moved = error instanceof SkeinError && error.code === "conflict";
       if (!moved || tries === maxTries) throw error;
     }
   }
+}
+
+/** Returns the entries that already exist, by ID. */
+async function knownEntries(
+  { sessions }: Store,
+  scope: Scope,
+  sessionId: string,
+  given: readonly { readonly id?: string }[],
+): Promise<ReadonlyMap<string, Entry>> {
+  const known = new Map<string, Entry>();
+  for (const { id } of given) {
+    const entry = id === undefined ? null : await sessions.entry(scope, sessionId, id);
+    if (entry !== null) known.set(entry.id, entry);
+  }
+  return known;
 }
 
 /** Returns the end of the branch, starting at the last message whose calls might still be pending. */

@@ -12,8 +12,8 @@ import { isFenced } from "../runs/worker.ts";
 import type { EntryPage, EntryRange, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
-import type { GuardedAppend, GuardNote, GuardOptions } from "./append.ts";
-import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "./append.ts";
+import type { GuardedAppend, GuardNote, GuardOptions, ResultToAppend } from "./append.ts";
+import { closeOpenCalls, guardedAppend, guardedNote, guardedResults, lastMessageOf } from "./append.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
 type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
@@ -66,15 +66,29 @@ export class RunWriter {
 
   /** Writes a message through the guard. If an entry with this ID exists, nothing is written. */
   async say(message: MessageDraft, id?: string, more: Input = {}): Promise<GuardedAppend> {
-    const ctx = contextOfSession(this.#app.store, this.#session, this.#run);
     const { sessionId } = this.#session;
-    const done = await guardedAppend(this.#app, scopeOfSession(this.#session), sessionId, message, {
-      ...more,
-      ...(id === undefined ? {} : { id }),
-      ctx,
-      fence: this.fence,
-      lastMessageId: this.#lastMessageId,
-    });
+    return this.#record(
+      await guardedAppend(this.#app, scopeOfSession(this.#session), sessionId, message, {
+        ...more,
+        ...present({ id }),
+        ...this.#options(),
+      }),
+    );
+  }
+
+  /** Writes tool results in one append. A result whose entry exists is not written again. */
+  async answer(results: readonly ResultToAppend[]): Promise<GuardedAppend> {
+    const { sessionId } = this.#session;
+    const scope = scopeOfSession(this.#session);
+    return this.#record(await guardedResults(this.#app, scope, sessionId, results, this.#options()));
+  }
+
+  #options(): Pick<GuardOptions, "ctx" | "lastMessageId"> & { readonly fence: FenceScript } {
+    const ctx = contextOfSession(this.#app.store, this.#session, this.#run);
+    return { ctx, fence: this.fence, lastMessageId: this.#lastMessageId };
+  }
+
+  async #record(done: GuardedAppend): Promise<GuardedAppend> {
     if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
     await this.record(done.notes);
     return done;

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { createStore } from "../../src/entry-store.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { defineTool } from "../../src/index.ts";
 import { call, calls, gate } from "../support/family.ts";
 import { closeAll, withScript } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
 
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -48,17 +50,31 @@ describe("the requests of a turn", () => {
 });
 
 describe("the tools of a turn", () => {
-  test("[LOP5] write their results in the order of the calls", async () => {
+  test("[LOP5] [LOP9] have their results written as they finish, and sent in the order of the calls", async () => {
     const { tool: slow, open } = gate("slow");
     const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
     const steps = [calls(["slow", {}], ["fast", {}]), { text: "Done." }];
-    const { skein, until, lines } = await withScript(steps, { tools: [slow, fast] });
+    const { skein, model, lines } = await withScript(steps, { tools: [slow, fast] });
     const turn = skein.session({ sessionId: "s" }).send("Both");
-    await until("run.tool", (event) => event.phase === "result" && event.toolName === "fast");
-    expect((await lines("s")).at(-1)).toMatch(/^assistant/);
+    await soon(async () => (await lines("s")).at(-1)).toBe("result: fast");
     open();
     await turn.result;
-    expect((await lines("s")).slice(2, 4)).toEqual([expect.not.stringContaining("fast"), "result: fast"]);
+    expect((await lines("s")).slice(2, 4)).toEqual(["result: fast", "result: open"]);
+    const sent = JSON.stringify(model.requests[1]);
+    expect(sent.indexOf('"toolName":"slow"')).toBeLessThan(sent.indexOf('"toolName":"fast"'));
+  });
+
+  test("[LOP9] that finish together have their results written in one append", async () => {
+    const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
+    const steps = [calls(["fast", {}], ["fast", {}], ["fast", {}]), { text: "Done." }];
+    const store = await createStore({ memory: true });
+    const append = vi.spyOn(store.sessions, "append");
+    const { skein, lines } = await withScript(steps, { tools: [fast] }, { store });
+    await skein.session({ sessionId: "s" }).send("All").result;
+    const sizes = append.mock.calls.map(([, , items]) => items.length);
+    expect(sizes.filter((size) => size > 0)).toEqual([1, 1, 3, 1]);
+    expect((await lines("s")).slice(2, 5)).toEqual(["result: fast", "result: fast", "result: fast"]);
+    await store.close();
   });
 });
 

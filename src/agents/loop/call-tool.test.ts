@@ -171,9 +171,8 @@ describe("a tool call", () => {
     expect(await current.lines()).toHaveLength(2);
   });
 
-  test("[LOP5] an early result waits for those before it; when the run ends, none is written", async () => {
+  test("[LOP9] an early result does not wait for a slower call, and a rejected write ends the run", async () => {
     const written: string[] = [];
-    const order: string[] = [];
     const gone = new SkeinError("fenced", { sessionId: "s" });
     let free: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -182,30 +181,24 @@ describe("a tool call", () => {
     const tools = [
       tool("slow", async () => {
         await held;
-        order.push("slow");
         return text("slow");
       }),
-      tool("fast", async () => {
-        order.push("fast");
-        free();
-        return text("fast");
-      }),
+      tool("fast", async () => text("fast")),
     ];
     const it = await begin([callsFor(call("a", "slow"), call("b", "fast"))], { tools });
-    const { say } = it.turn;
     Object.assign(it.turn, {
-      say: (message: Parameters<Turn["say"]>[0]) => {
-        if (message.role === "toolResult") written.push(message.toolName);
-        return message.role === "toolResult" && message.toolName === "slow"
-          ? Promise.reject(gone)
-          : say(message);
+      answer: async (results: Parameters<Turn["answer"]>[0]) => {
+        written.push(...results.map(({ toolName }) => toolName));
+        if (written.includes("slow")) throw gone;
+        free();
+        return { entry: null, refused: null };
       },
     });
     await expect(it.run()).rejects.toBe(gone);
-    expect([order, written]).toEqual([["fast", "slow"], ["slow"]]);
+    expect(written).toEqual(["fast", "slow"]);
   });
 
-  test("[LOP5] a failed check ends the run at once, and a tool that finishes later writes nothing", async () => {
+  test("[LOP9] a failed check ends the run at once, and a tool that finishes later writes nothing", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     let free: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {

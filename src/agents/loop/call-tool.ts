@@ -2,12 +2,9 @@ import { unlessAborted } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
-import type { MessageDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
-import type { SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
+import type { ResultDraft, SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
 import type { LoopServices } from "./services.ts";
-
-type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
 /** The result of a call and whether the run should sleep. */
 interface ToolAnswer {
@@ -203,8 +200,9 @@ export interface AnsweredCalls {
 }
 
 /**
- * Runs all tool calls in a message in parallel, except calls to tools that must run last. Results are written in call
- * order. If the run ends early, this rejects immediately and writes nothing more.
+ * Runs all tool calls in a message in parallel, except calls to tools that must run last. A result is written as soon as
+ * its call has finished, together with the others that are ready. If the run ends early, this rejects immediately and
+ * writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,
@@ -212,32 +210,40 @@ export async function answerCalls(
   origin: CallOrigin,
   services: LoopServices,
 ): Promise<AnsweredCalls> {
-  const answers: ToolAnswer[] = [];
+  const answers: (ToolAnswer | null)[] = calls.map(() => null);
+  const ready: [index: number, answer: ToolAnswer][] = [];
   let last: Entry | null = null;
   let isOver = false;
-  let written: Promise<void> = Promise.resolve();
-  const write = async (doing: Promise<ToolAnswer>, before: Promise<void>): Promise<void> => {
-    const [answer] = await Promise.all([doing, before]);
-    if (isOver) return;
-    const { entry } = await turn.say(answer.result);
-    last = entry ?? last;
-    answers.push(answer);
+  let writing: Promise<void> | null = null;
+  const write = async () => {
+    // Calls that finish in the same tick are written together.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (ready.length > 0 && !isOver) {
+      const batch = ready.splice(0).toSorted(([a], [b]) => a - b);
+      const { entry } = await turn.answer(batch.map(([, { result }]) => result));
+      last = entry ?? last;
+      for (const [index, answer] of batch) answers[index] = answer;
+    }
+    writing = null;
   };
   try {
-    const all = startAll(turn, calls, (call) => callTool(turn, call, origin, services)).map((doing) => {
-      written = write(doing, written);
-      return written;
-    });
+    const all = startAll(turn, calls, (call) => callTool(turn, call, origin, services)).map(
+      async (doing, index) => {
+        ready.push([index, await doing]);
+        writing ??= write();
+        await writing;
+      },
+    );
     // An abort does not wait for a tool or hook that hangs.
     await unlessAborted(Promise.all(all), turn.signal);
   } finally {
     isOver = true;
   }
-  const answered = answers.flatMap(({ result }, index) => {
-    const call = calls[index];
-    return call === undefined ? [] : [{ call, result }];
+  const answered = calls.flatMap((call, index) => {
+    const answer = answers[index] ?? null;
+    return answer === null ? [] : [{ call, ...answer }];
   });
-  return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
+  return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answered) };
 }
 
 /** Starts the calls in order. A tool that must run last is not called if another call ends the run. */
@@ -253,7 +259,7 @@ function startAll(
 }
 
 /** Merges the sleep requests. A request that names no runs waits for every open run. */
-function sleepOf(answers: readonly ToolAnswer[]): SleepRequest | null {
+function sleepOf(answers: readonly Pick<ToolAnswer, "sleep">[]): SleepRequest | null {
   const asked = answers.flatMap(({ sleep }) => (sleep === null ? [] : [sleep]));
   if (asked.length === 0) return null;
   const named = asked.flatMap(({ waitFor }) => (waitFor === undefined ? [] : [waitFor]));
