@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 import { root, runStep } from "./steps.ts";
@@ -22,6 +22,8 @@ const browserEntry = "entry-client";
 const nodeCheck = "check-node";
 const isNodeCheck = /check-node\.ts$/;
 const external = /^[^./\0]/;
+/** Modules that the same of these files import share a chunk, because loading many small files makes every command slower. */
+const chunkRoots = ["index", "app", "entry-store", "cli/connection/with-calls", "app/gateway"];
 
 /** Bundles the published package: code and declarations, with dependencies left as imports. */
 export async function bundlePackage(folder: string): Promise<void> {
@@ -49,12 +51,16 @@ function source(name: string): string {
 }
 
 async function bundle(input: Record<string, string>, dir: string): Promise<void> {
+  const shared = new SharedChunks(chunkRoots.map(source));
   const build = await rolldown({
     input,
     platform: "node",
     external,
+    plugins: [{ name: "shared-chunks", moduleParsed: (file) => shared.add(file) }],
     // A module that is loaded lazily in one location can be loaded eagerly in another.
     checks: { ineffectiveDynamicImport: false },
+    // Required by shared chunks. Entry points export nothing more, because all their modules are in such chunks.
+    preserveEntrySignatures: "allow-extension",
     treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
     logLevel: "warn",
   });
@@ -66,10 +72,49 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     minify: { compress: true, mangle: false, codegen: false },
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
-    // There are no other groups. The chunks follow from the imports, so importing one part does not load the others.
-    codeSplitting: { groups: [{ name: nodeCheck, test: isNodeCheck }] },
+    // The other chunks follow from the imports, so importing one part does not load the others.
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [
+        { name: nodeCheck, test: isNodeCheck },
+        { name: (id) => shared.nameOf(id), debugName: "shared" },
+      ],
+    },
   });
   await build.close();
+}
+
+/** Names a chunk for each combination of root files that import a module, directly or indirectly, but not lazily. */
+class SharedChunks {
+  readonly #roots: readonly string[];
+  readonly #imports = new Map<string, readonly string[]>();
+  #names: Map<string, string> | null = null;
+
+  constructor(roots: readonly string[]) {
+    this.#roots = roots;
+  }
+
+  add({ id, importedIds }: { readonly id: string; readonly importedIds: readonly string[] }): void {
+    this.#imports.set(id, importedIds);
+  }
+
+  nameOf(id: string): string | null {
+    this.#names ??= this.#findNames();
+    return this.#names.get(id) ?? null;
+  }
+
+  #findNames(): Map<string, string> {
+    const names = new Map<string, string>();
+    for (const root of this.#roots) {
+      const name = basename(root, ".ts");
+      const reached = new Set([root]);
+      for (const id of reached) {
+        names.set(id, names.has(id) ? `${names.get(id)}-${name}` : name);
+        for (const imported of this.#imports.get(id) ?? []) reached.add(imported);
+      }
+    }
+    return names;
+  }
 }
 
 async function bundleDeclarations(folder: string): Promise<void> {

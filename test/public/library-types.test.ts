@@ -179,14 +179,14 @@ await skein.sessions.list({ limit: "1" });
     expect(call("sessions", "search", "ferry")).toContain("The ferry leaves at nine");
   });
 
-  test("[PKG2] the package is at most 320 files and 3.6 MB of code and types, and the console 60 files and 1.5 MB", () => {
+  test("[PKG2] the package is at most 180 files and 3.6 MB of code and types, and the console 60 files and 1.5 MB", () => {
     const dist = join(home.path, "node_modules/skein/dist");
     const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
     const page = files.filter(({ parentPath }) => parentPath.startsWith(join(dist, "console")));
     const code = files.filter((each) => !page.includes(each));
     const megabytes = (some: typeof files) =>
       some.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0) / 1024 ** 2;
-    expect(code.length).toBeLessThanOrEqual(320);
+    expect(code.length).toBeLessThanOrEqual(180);
     expect(megabytes(code)).toBeLessThanOrEqual(3.6);
     expect(page.length).toBeLessThanOrEqual(60);
     expect(megabytes(page)).toBeLessThanOrEqual(1.5);
