@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { soon } from "../support/soon.ts";
 import type { WorldOptions } from "./chat-world.ts";
 import { ChatWorld } from "./chat-world.ts";
-import { slackBot } from "./slack-stand-in.ts";
+import { slackAuthorization, slackBot } from "./slack-stand-in.ts";
 
 const worlds: ChatWorld[] = [];
 
@@ -16,6 +16,8 @@ async function openWorld(options?: WorldOptions): Promise<ChatWorld> {
   return world;
 }
 
+const pixel =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const mention = `<@${slackBot}>`;
 const ann = { id: 5, name: "Ann" };
 const bob = { id: 6, name: "Bob" };
@@ -103,6 +105,67 @@ describe("Slack", () => {
     const request = await model.request(1);
     expect(request.lastUserText).toContain("and now?");
     expect(JSON.stringify(request.messages)).not.toMatch(/not for the bot|from a bot/);
+  });
+});
+
+describe("files on Slack", () => {
+  const host = "files.slack.com";
+  const fileOf = (name: string, mimetype: string, size: number) => ({
+    ...{ id: `F${name}`, name, mimetype, size, url_private: `https://${host}/files-pri/T0/${name}` },
+  });
+  const addressOf = (name: string) => `${host}/files-pri/T0/${name}`;
+  let restore: (() => void) | undefined;
+  afterEach(() => restore?.());
+
+  async function openSlack() {
+    const bound = bind(await openWorld());
+    restore = bound.slack.serveFiles();
+    return bound;
+  }
+
+  test("[CHT12] the model sees an image and reads a text file, which are downloaded with the bot token", async () => {
+    const { slack, model, slackSends } = await openSlack();
+    const image = Buffer.from(pixel, "base64");
+    const notes = Buffer.from("The pump is in the cellar.");
+    slack.files.set(addressOf("pump.png"), image).set(addressOf("notes.txt"), notes);
+    const files = [
+      fileOf("pump.png", "image/png", image.length),
+      fileOf("notes.txt", "text/plain", notes.length),
+    ];
+    expect(await slackSends(slack.event({ text: "What is this?", channel: "D0ANN", files }))).toBe(200);
+    const request = await model.request(0);
+    expect(JSON.stringify(request.messages.at(-1))).toContain(`data:image/png;base64,${pixel}`);
+    expect(request.lastUserText).toContain(
+      "What is this?\n\n[File: notes.txt (text/plain, 26 bytes)]\nThe pump is in the cellar.",
+    );
+    const download = { host, authorization: slackAuthorization };
+    expect(slack.downloads).toEqual([download, download]);
+  });
+
+  test("[CHT17] a message reaches the model with the name, type and size of files that cannot be downloaded", async () => {
+    const { slack, model, slackSends } = await openSlack();
+    slack.files.set(addressOf("broken.txt"), "broken");
+    const files = [fileOf("gone.png", "image/png", 70), fileOf("broken.txt", "text/plain", 26)];
+    expect(await slackSends(slack.event({ text: "What is this?", channel: "D0ANN", files }))).toBe(200);
+    expect((await model.request(0)).lastUserText).toBe(
+      "What is this?\n\n[File: gone.png (image/png, 70 bytes), could not be downloaded]\n\n[File: broken.txt (text/plain, 26 bytes), could not be downloaded]",
+    );
+    expect(slack.downloads).toHaveLength(2);
+  });
+
+  test("[CHT18] the bot token is not sent to another host", async () => {
+    const { slack, model, slackSends } = await openSlack();
+    slack.files.set(addressOf("notes.txt"), { location: "https://elsewhere.example/notes.txt" });
+    slack.files.set("elsewhere.example/notes.txt", Buffer.from("From elsewhere."));
+    const foreign = {
+      ...fileOf("other.txt", "text/plain", 15),
+      url_private: "https://elsewhere.example/notes.txt",
+    };
+    const files = [fileOf("notes.txt", "text/plain", 15), foreign];
+    await slackSends(slack.event({ text: "What is this?", channel: "D0ANN", files }));
+    expect((await model.request(0)).lastUserText).toContain("From elsewhere.");
+    const elsewhere = { host: "elsewhere.example", authorization: undefined };
+    expect(slack.downloads).toEqual([{ host, authorization: slackAuthorization }, elsewhere, elsewhere]);
   });
 });
 
@@ -277,8 +340,6 @@ describe("Telegram", () => {
 
   test("[CHT12] the model sees an image and reads a text file", async () => {
     const { telegram, model, telegramSends } = bind(await openWorld());
-    const pixel =
-      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     telegram.files.set("image", Buffer.from(pixel, "base64"));
     telegram.files.set("notes", Buffer.from("The pump is in the cellar."));
     const image = { file_id: "image", file_unique_id: "1", file_name: "pump.png", mime_type: "image/png" };

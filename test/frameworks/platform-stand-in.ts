@@ -11,7 +11,10 @@ export interface PlatformCall {
 
 interface Reply {
   readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
+  /** Closes the connection without a response. */
+  readonly isBroken?: boolean;
 }
 
 export interface PlatformRequest {
@@ -67,9 +70,12 @@ export abstract class PlatformStandIn {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url: path = "/", headers } = request;
-    const { status = 200, body } = this.answer({ path, headers, body: await buffer(request) });
+    const given = { path, headers, body: await buffer(request) };
+    const { status = 200, headers: more, body, isBroken } = this.answer(given);
+    if (isBroken === true) return void response.destroy();
     const isFile = body instanceof Buffer;
-    response.writeHead(status, { "content-type": isFile ? "application/octet-stream" : "application/json" });
+    const type = isFile ? "application/octet-stream" : "application/json";
+    response.writeHead(status, { "content-type": type, ...more });
     response.end(isFile ? body : JSON.stringify(body));
   }
 }

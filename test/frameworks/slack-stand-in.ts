@@ -1,11 +1,17 @@
 import { createHmac } from "node:crypto";
+import type { RequestOptions } from "node:http";
+import http from "node:http";
+import https from "node:https";
+import { syncBuiltinESMExports } from "node:module";
 import type { PlatformCall, PlatformRequest } from "./platform-stand-in.ts";
 import { PlatformStandIn } from "./platform-stand-in.ts";
 
 const botToken = "xoxb-stand-in-0123456789";
 const signingSecret = "0123456789abcdef0123456789abcdef";
+export const slackAuthorization = `Bearer ${botToken}`;
 export const slackBot = "U0BOT";
 
+const filesPath = "/files/";
 const people: Readonly<Record<string, string>> = { U0ANN: "Ann", U0BOB: "Bob" };
 
 interface SlackMessage {
@@ -15,10 +21,20 @@ interface SlackMessage {
   readonly ts?: string;
   readonly thread?: string;
   readonly botId?: string;
+  readonly files?: readonly object[];
+}
+
+/** A request for a file, on any host. */
+interface SlackDownload {
+  readonly host: string;
+  readonly authorization: string | undefined;
 }
 
 /** Slack's Web API, and the requests that Slack sends. */
 export class SlackStandIn extends PlatformStandIn {
+  readonly downloads: SlackDownload[] = [];
+  /** What a file's address, without the protocol, responds with. */
+  readonly files = new Map<string, Buffer | "broken" | { readonly location: string }>();
   #messages = 0;
 
   get settings() {
@@ -26,12 +42,35 @@ export class SlackStandIn extends PlatformStandIn {
   }
 
   protected answer({ path, headers, body }: PlatformRequest) {
+    if (path.startsWith(filesPath)) return this.#download(path.slice(filesPath.length), headers);
     const method = path.replace("/api/", "");
     const form = Object.fromEntries(new URLSearchParams(body.toString()));
     const { token: _, ...params } = form;
     if (headers.authorization !== `Bearer ${botToken}` && form.token !== botToken)
       return { body: { ok: false, error: "invalid_auth" } };
     return this.record(method, params, () => ({ body: { ok: true, ...this.#result(method, params) } }));
+  }
+
+  #download(address: string, { authorization }: PlatformRequest["headers"]) {
+    const host = address.slice(0, address.indexOf("/"));
+    this.downloads.push({ host, authorization });
+    const file = this.files.get(address);
+    if (file === undefined) return { status: 404, body: {} };
+    if (file === "broken") return { isBroken: true, body: {} };
+    return file instanceof Buffer ? { body: file } : { status: 302, headers: file, body: {} };
+  }
+
+  /** Stands in for all hosts that files are downloaded from over HTTPS. Returns a function that undoes this. */
+  serveFiles(): () => void {
+    const { request: real } = https;
+    const send = ({ host, pathname }: URL, { headers, signal }: RequestOptions, done: () => void) =>
+      http.request(`${this.url}${filesPath}${host}${pathname}`, { headers, signal } as RequestOptions, done);
+    https.request = send as typeof real;
+    syncBuiltinESMExports();
+    return () => {
+      https.request = real;
+      syncBuiltinESMExports();
+    };
   }
 
   #result(method: string, params: PlatformCall["params"]): object {
@@ -51,7 +90,15 @@ export class SlackStandIn extends PlatformStandIn {
   }
 
   /** What a message event of Slack contains. */
-  event({ text, user = "U0ANN", channel = "C0DESK", ts = "1800000000.000100", thread, botId }: SlackMessage) {
+  event({
+    text,
+    user = "U0ANN",
+    channel = "C0DESK",
+    ts = "1800000000.000100",
+    thread,
+    botId,
+    files,
+  }: SlackMessage) {
     return {
       type: "event_callback",
       team_id: "T0",
@@ -62,6 +109,7 @@ export class SlackStandIn extends PlatformStandIn {
         ...{ channel, user, text, ts, team: "T0" },
         ...(thread === undefined ? {} : { thread_ts: thread }),
         ...(botId === undefined ? {} : { bot_id: botId }),
+        ...(files === undefined ? {} : { subtype: "file_share", files }),
       },
     };
   }
