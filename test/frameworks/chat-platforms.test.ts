@@ -382,6 +382,52 @@ describe("Telegram", () => {
   });
 });
 
+describe("WhatsApp", () => {
+  test("[CHT1] a message is answered in its conversation", async () => {
+    const world = await openWorld();
+    const { whatsapp, model } = world;
+    expect(await world.whatsappSends(whatsapp.event("Is it fixed?"))).toBe(200);
+    (await model.request(0)).finish("Yes, since noon.");
+    const { params } = await whatsapp.call("messages");
+    expect(params).toMatchObject({ to: "15550001", text: { body: "Yes, since noon." } });
+    expect(await world.keys()).toEqual(["agent:main:wa:user:15550001"]);
+  });
+
+  test("[CHT3] a request with an invalid signature is rejected", async () => {
+    const world = await openWorld();
+    expect(await world.whatsappSends(world.whatsapp.event("Hello"), "f".repeat(32))).toBe(401);
+    expect([world.model.count, await world.keys()]).toEqual([0, []]);
+  });
+
+  test("[CHT4] a message that is delivered again is answered once, also after a restart", async () => {
+    const world = await openWorld();
+    const { whatsapp, model } = world;
+    const event = whatsapp.event("Only once");
+    const statuses = [await world.whatsappSends(event), await world.whatsappSends(event)];
+    (await model.request(0)).finish("Once.");
+    await whatsapp.call("messages");
+    await world.restart();
+    statuses.push(await world.whatsappSends(event));
+    // A later message is answered after all earlier ones.
+    await world.whatsappSends(whatsapp.event("And this", "wamid.in2"));
+    (await model.request(1)).finish("Twice.");
+    await whatsapp.call("messages", 1);
+    expect(statuses).toEqual([200, 200, 200]);
+    expect([model.count, whatsapp.of("messages").length]).toEqual([2, 2]);
+  });
+
+  test("the address of the channel is verified with the configured token", async () => {
+    const world = await openWorld();
+    const verify = async (token: string) => {
+      const query = `hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=${token}`;
+      const response = await fetch(`${world.urlOf("wa")}?${query}`);
+      return [response.status, await response.text()];
+    };
+    expect(await verify(world.whatsapp.settings.verifyToken)).toEqual([200, "1158201444"]);
+    expect(await verify("another")).toEqual([403, "Forbidden"]);
+  });
+});
+
 /** Methods without their object, so that a test reads as a story. */
 function bind(world: ChatWorld) {
   const { slack, telegram, model } = world;

@@ -7,6 +7,7 @@ import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 import { SlackStandIn } from "./slack-stand-in.ts";
 import { TelegramStandIn } from "./telegram-stand-in.ts";
+import { WhatsAppStandIn } from "./whatsapp-stand-in.ts";
 
 const modules = join(import.meta.dirname, "node_modules");
 
@@ -19,10 +20,11 @@ export interface WorldOptions {
   readonly packages?: Readonly<Record<string, string>> | null;
 }
 
-/** A gateway with a channel to each platform, `team` and `tg`, and a model that answers when the test wants it to. */
+/** A gateway with a channel to each platform, `team`, `tg` and `wa`, and a model that answers when the test wants it to. */
 export class ChatWorld {
   readonly slack = new SlackStandIn();
   readonly telegram = new TelegramStandIn();
+  readonly whatsapp = new WhatsAppStandIn();
   readonly #options: WorldOptions;
   readonly #folder: TemporaryFolder = temporaryFolder("skein-chat-");
   #model: HeldModel | null = null;
@@ -34,7 +36,7 @@ export class ChatWorld {
 
   static async open(options: WorldOptions = {}): Promise<ChatWorld> {
     const world = new ChatWorld(options);
-    await Promise.all([world.slack.start(), world.telegram.start()]);
+    await Promise.all([world.slack.start(), world.telegram.start(), world.whatsapp.start()]);
     world.#model = await HeldModel.start();
     world.#install();
     await world.startGateway();
@@ -66,11 +68,16 @@ export class ChatWorld {
     return (await this.telegram.send(this.urlOf("tg"), update, secret)).status;
   }
 
+  async whatsappSends(event: object, secret?: string): Promise<number> {
+    return (await this.whatsapp.send(this.urlOf("wa"), event, secret)).status;
+  }
+
   async startGateway(): Promise<void> {
     const { channel = "", ask = [] } = this.#options;
     const rows = [
       ["team", "slack", this.slack.settings],
       ["tg", "telegram", this.telegram.settings],
+      ["wa", "whatsapp", this.whatsapp.settings],
     ].map(([id, adapter, settings]) => {
       const more = channel === "" ? "" : `, ${channel}`;
       return `  ${id}: { type: chat-sdk, adapter: ${adapter}, settings: ${JSON.stringify(settings)}, editIntervalMs: 100${more} }\n`;
@@ -117,6 +124,7 @@ export class ChatWorld {
     this.#model?.close();
     this.slack.close();
     this.telegram.close();
+    this.whatsapp.close();
     this.#folder.remove();
   }
 }
