@@ -428,6 +428,45 @@ describe("WhatsApp", () => {
   });
 });
 
+describe("GitHub", () => {
+  const comments = "/repos/acme/loom/issues/5/comments";
+
+  test("[CHT1] a comment that mentions the bot is answered in its issue", async () => {
+    const world = await openWorld({ channel: "streaming: off" });
+    const { github, model } = world;
+    expect(await world.githubSends(github.event("@skein-helper Is it fixed?"))).toBe(200);
+    const request = await model.request(0);
+    expect(request.lastUserText).toContain("Is it fixed?");
+    request.finish("Yes, since noon.");
+    const { params } = await github.call(comments);
+    expect(String(params.body)).toContain("Yes, since noon.");
+    expect(await world.keys()).toEqual(["agent:main:gh:group:acme/loom:thread:issue%3A5"]);
+  });
+
+  test("[CHT3] an event with an invalid signature is rejected", async () => {
+    const world = await openWorld();
+    expect(await world.githubSends(world.github.event("@skein-helper Hello"), "f".repeat(32))).toBe(401);
+    expect([world.model.count, await world.keys()]).toEqual([0, []]);
+  });
+
+  test("[CHT4] an event that is delivered again is answered once, also after a restart", async () => {
+    const world = await openWorld({ channel: "streaming: off" });
+    const { github, model } = world;
+    const event = github.event("@skein-helper Only once");
+    const statuses = [await world.githubSends(event), await world.githubSends(event)];
+    (await model.request(0)).finish("Once.");
+    await github.call(comments);
+    await world.restart();
+    statuses.push(await world.githubSends(event));
+    // A later comment is answered after all earlier ones.
+    await world.githubSends(github.event("@skein-helper And this", 502));
+    (await model.request(1)).finish("Twice.");
+    await github.call(comments, 1);
+    expect(statuses).toEqual([200, 200, 200]);
+    expect([model.count, github.of(comments).length]).toEqual([2, 2]);
+  });
+});
+
 /** Methods without their object, so that a test reads as a story. */
 function bind(world: ChatWorld) {
   const { slack, telegram, model } = world;

@@ -5,6 +5,7 @@ import { temporaryFolder } from "../../src/entry-testing.ts";
 import { HeldModel } from "../support/held-model.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
+import { GitHubStandIn } from "./github-stand-in.ts";
 import { SlackStandIn } from "./slack-stand-in.ts";
 import { TelegramStandIn } from "./telegram-stand-in.ts";
 import { WhatsAppStandIn } from "./whatsapp-stand-in.ts";
@@ -20,11 +21,12 @@ export interface WorldOptions {
   readonly packages?: Readonly<Record<string, string>> | null;
 }
 
-/** A gateway with a channel to each platform, `team`, `tg` and `wa`, and a model that answers when the test wants it to. */
+/** A gateway with a channel to each platform, `team`, `tg`, `wa` and `gh`, and a model that answers when the test wants it to. */
 export class ChatWorld {
   readonly slack = new SlackStandIn();
   readonly telegram = new TelegramStandIn();
   readonly whatsapp = new WhatsAppStandIn();
+  readonly github = new GitHubStandIn();
   readonly #options: WorldOptions;
   readonly #folder: TemporaryFolder = temporaryFolder("skein-chat-");
   #model: HeldModel | null = null;
@@ -36,7 +38,12 @@ export class ChatWorld {
 
   static async open(options: WorldOptions = {}): Promise<ChatWorld> {
     const world = new ChatWorld(options);
-    await Promise.all([world.slack.start(), world.telegram.start(), world.whatsapp.start()]);
+    await Promise.all([
+      world.slack.start(),
+      world.telegram.start(),
+      world.whatsapp.start(),
+      world.github.start(),
+    ]);
     world.#model = await HeldModel.start();
     world.#install();
     await world.startGateway();
@@ -72,12 +79,17 @@ export class ChatWorld {
     return (await this.whatsapp.send(this.urlOf("wa"), event, secret)).status;
   }
 
+  async githubSends(event: object, secret?: string): Promise<number> {
+    return (await this.github.send(this.urlOf("gh"), event, secret)).status;
+  }
+
   async startGateway(): Promise<void> {
     const { channel = "", ask = [] } = this.#options;
     const rows = [
       ["team", "slack", this.slack.settings],
       ["tg", "telegram", this.telegram.settings],
       ["wa", "whatsapp", this.whatsapp.settings],
+      ["gh", "github", this.github.settings],
     ].map(([id, adapter, settings]) => {
       const more = channel === "" ? "" : `, ${channel}`;
       return `  ${id}: { type: chat-sdk, adapter: ${adapter}, settings: ${JSON.stringify(settings)}, editIntervalMs: 100${more} }\n`;
@@ -125,6 +137,7 @@ export class ChatWorld {
     this.slack.close();
     this.telegram.close();
     this.whatsapp.close();
+    this.github.close();
     this.#folder.remove();
   }
 }
