@@ -174,7 +174,7 @@ test("[CHT16] a request that failed is accepted when it is sent again", async ()
   slack.failNext("auth.test", { body: { ok: false, error: "internal_error" } });
   const event = slack.event({ text: "Hello", channel: "D0ANN" });
   expect(await slackSends(event)).toBe(503);
-  expect(world.log()).toContain("Slack did not accept the bot token");
+  expect(world.log()).toContain("Slack did not accept the botToken");
   expect(await slackSends(event, { retry: 1 })).toBe(200);
   expect((await model.request(0)).lastUserText).toBe("Hello");
 });
@@ -447,6 +447,19 @@ describe("GitHub", () => {
     const world = await openWorld();
     expect(await world.githubSends(world.github.event("@skein-helper Hello"), "f".repeat(32))).toBe(401);
     expect([world.model.count, await world.keys()]).toEqual([0, []]);
+  });
+
+  test("[CHT16] an event is accepted when it is sent again after GitHub did not tell the bot's own ID", async () => {
+    const world = await openWorld({ channel: "streaming: off" });
+    const { github, model } = world;
+    github.failNext("/user", { status: 500, body: {} });
+    github.failNext("/app", { status: 500, body: {} });
+    const event = github.event("@skein-helper Hello");
+    expect(await world.githubSends(event)).toBe(503);
+    expect(world.log()).toContain("GitHub did not accept the token");
+    expect(await world.githubSends(event)).toBe(200);
+    (await model.request(0)).finish("Hello.");
+    await github.call(comments);
   });
 
   test("[CHT4] an event that is delivered again is answered once, also after a restart", async () => {

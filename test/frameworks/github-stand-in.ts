@@ -16,7 +16,7 @@ export class GitHubStandIn extends PlatformStandIn {
 
   protected answer({ path, headers, body }: PlatformRequest) {
     if (!headers.authorization?.endsWith(token)) return { status: 401, body: {} };
-    if (path === "/user") return { body: bot };
+    if (path === "/user" || path === "/app") return this.record(path, {}, () => ({ body: bot }));
     const params = JSON.parse(body.toString() || "{}") as PlatformCall["params"];
     const comment = { id: 700, user: bot, created_at: at, updated_at: at, html_url: "", ...params };
     return this.record(path, params, () => ({

@@ -28,6 +28,12 @@ interface ConnectOptions {
   log(level: "debug" | "warn" | "error", text: string): void;
 }
 
+/**
+ * The tokens with which a bot writes as an account of its own. Without the ID of that account, it would answer itself and
+ * notice no mention.
+ */
+const ownAccountTokens: Partial<Record<ChatAdapterName, string>> = { slack: "botToken", github: "token" };
+
 /** Connects to a platform. Throws `unavailable` if it does not accept the token. */
 export async function connectChat(
   packages: ChatPackages,
@@ -50,11 +56,11 @@ export async function connectChat(
   });
   registerHandlers(chat, adapter, options);
   await chat.initialize();
-  if (settings.adapter === "slack" && adapter.botUserId === undefined) {
+  const token = ownAccountTokens[settings.adapter];
+  if (token !== undefined && settings.settings[token] !== undefined && adapter.botUserId === undefined) {
     await chat.shutdown();
-    // Without its own ID, the bot would answer itself and notice no mention.
-    const problem = `${platform.title} did not accept the bot token of channel "${channel}", or could not be reached`;
-    throw new SkeinError("unavailable", { problem, advice: `Check channels.${channel}.settings.botToken` });
+    const problem = `${platform.title} did not accept the ${token} of channel "${channel}", or could not be reached`;
+    throw new SkeinError("unavailable", { problem, advice: `Check channels.${channel}.settings.${token}` });
   }
   return { chat, adapter };
 }
