@@ -22,8 +22,8 @@ const browserEntry = "entry-client";
 const nodeCheck = "check-node";
 const isNodeCheck = /check-node\.ts$/;
 const external = /^[^./\0]/;
-/** Modules that the same of these files import share a chunk, because loading many small files makes every command slower. */
-const chunkRoots = ["index", "app", "entry-store", "cli/connection/with-calls", "app/gateway"];
+/** What most programs load: the library, a store, an instance, every command on a folder, and a gateway. */
+const mainParts = ["index", "entry-store", "app", "cli/connection/with-calls", "app/gateway"];
 
 /** Bundles the published package: code and declarations, with dependencies left as imports. */
 export async function bundlePackage(folder: string): Promise<void> {
@@ -51,7 +51,7 @@ function source(name: string): string {
 }
 
 async function bundle(input: Record<string, string>, dir: string): Promise<void> {
-  const shared = new SharedChunks(chunkRoots.map(source));
+  const shared = new SharedChunks(mainParts.map(source), Object.values(input));
   const build = await rolldown({
     input,
     platform: "node",
@@ -72,7 +72,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     minify: { compress: true, mangle: false, codegen: false },
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
-    // The other chunks follow from the imports, so importing one part does not load the others.
+    // The chunks of all other modules follow from the imports, so importing one part does not load the others.
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [
@@ -84,14 +84,19 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
   await build.close();
 }
 
-/** Names a chunk for each combination of root files that import a module, directly or indirectly, but not lazily. */
+/**
+ * Puts the modules that the same main parts import into one chunk, because loading many small files makes every command
+ * slower. Modules that another entry point imports too have chunks of their own, so that it does not load the rest.
+ */
 class SharedChunks {
-  readonly #roots: readonly string[];
+  readonly #parts: readonly string[];
+  readonly #entries: readonly string[];
   readonly #imports = new Map<string, readonly string[]>();
   #names: Map<string, string> | null = null;
 
-  constructor(roots: readonly string[]) {
-    this.#roots = roots;
+  constructor(parts: readonly string[], entries: readonly string[]) {
+    this.#parts = parts;
+    this.#entries = entries.filter((entry) => !parts.includes(entry));
   }
 
   add({ id, importedIds }: { readonly id: string; readonly importedIds: readonly string[] }): void {
@@ -105,15 +110,18 @@ class SharedChunks {
 
   #findNames(): Map<string, string> {
     const names = new Map<string, string>();
-    for (const root of this.#roots) {
-      const name = basename(root, ".ts");
-      const reached = new Set([root]);
-      for (const id of reached) {
-        names.set(id, names.has(id) ? `${names.get(id)}-${name}` : name);
-        for (const imported of this.#imports.get(id) ?? []) reached.add(imported);
-      }
-    }
+    for (const part of this.#parts)
+      for (const id of this.#reach([part]))
+        names.set(id, `${names.has(id) ? `${names.get(id)}-` : ""}${basename(part, ".ts")}`);
+    for (const id of this.#reach(this.#entries)) if (names.has(id)) names.set(id, `${names.get(id)}-shared`);
     return names;
+  }
+
+  /** Returns everything that these modules import, directly or indirectly, but not lazily. */
+  #reach(roots: readonly string[]): ReadonlySet<string> {
+    const reached = new Set(roots);
+    for (const id of reached) for (const imported of this.#imports.get(id) ?? []) reached.add(imported);
+    return reached;
   }
 }
 
