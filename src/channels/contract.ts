@@ -41,7 +41,7 @@ export interface InboundMessage {
   readonly threadId?: string;
   readonly text: string;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
-  /** Defaults to the default agent. */
+  /** Defaults to the channel's `agent`, and then to the default agent. */
   readonly agentId?: string;
 }
 

@@ -22,8 +22,9 @@ const message = (change: Partial<InboundMessage> = {}): InboundMessage => ({
   text: "hi",
   ...change,
 });
-const alices = { tg: { user: "alice", users: {} } };
-const mapped = { tg: { user: null, users: { 5: "ann", 6: null } } };
+const alices = { tg: { agent: null, user: "alice", users: {} } };
+const mapped = { tg: { agent: null, user: null, users: { 5: "ann", 6: null } } };
+const ofDesk = { tg: { agent: "desk", user: null, users: {} } };
 const linked = { ann: ["tg:5", "slack:U1"] };
 
 type Row = [string, Partial<RoutingSettings>, Partial<InboundMessage>, string | null, string];
@@ -42,6 +43,14 @@ describe("routing a message", () => {
       {},
       "alice",
       "agent:main:tg:user:ann",
+    ],
+    ["the channel's agent", { channels: ofDesk }, {}, "tg:5", "agent:desk:tg:user:5"],
+    [
+      "the requested agent on a channel with an agent",
+      { channels: ofDesk },
+      { agentId: "research" },
+      "tg:5",
+      "agent:research:tg:user:5",
     ],
     ["the requested agent", {}, { agentId: "Research" }, "tg:5", "agent:research:tg:user:5"],
     [

@@ -15,13 +15,15 @@ export interface RoutingSettings {
   readonly dmScope: DmScope;
   /** The addresses (`channel:peer`) that belong to one person, by the person's name. */
   readonly identityLinks: Readonly<Record<string, readonly string[]>>;
-  readonly channels: Readonly<Record<string, ChannelUsers>>;
+  readonly channels: Readonly<Record<string, ChannelRouting>>;
   /** The default agent. */
   readonly agentId: string;
 }
 
-/** The users that a channel's messages belong to. */
-export interface ChannelUsers {
+/** The agent that receives a channel's messages, and the users that they belong to. */
+export interface ChannelRouting {
+  /** `null` is the default agent. */
+  readonly agent: string | null;
   /** The user for all messages, or `null` if every peer is a separate user. */
   readonly user: string | null;
   /** The users for specific peers. `null` is the unnamed user. */
@@ -41,7 +43,9 @@ const maxIdChars = 200;
 /** Finds the session for an inbound message. Throws `invalid_arguments` if an ID cannot be part of a key or a user ID. */
 export function routeInbound(message: InboundMessage, settings: RoutingSettings): InboundRoute {
   checkIds(message);
-  const agentId = parseAgentId(message.agentId ?? settings.agentId);
+  const agentId = parseAgentId(
+    message.agentId ?? own(settings.channels, message.channel)?.agent ?? settings.agentId,
+  );
   const sender = senderOf(message, settings);
   const userId = userOf(message, settings, sender);
   try {

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { SkeinError } from "../core/errors.ts";
-import { checkSchedules } from "./check-schedules.ts";
+import { checkNames } from "./check-names.ts";
 import type { Variable } from "./environment.ts";
 import { environmentLayer } from "./environment.ts";
 import { findConfigFile, readTextFile } from "./find-file.ts";
@@ -66,7 +66,7 @@ export async function checkConfig(
   const here = placeOf({ from: "environment", variable: "", file: null });
   const read = readTree(sections, layers, placeOf, here);
   const { config, sources } = storeInRoot(read.value as Config, read.sources, root);
-  const unknown = checkSchedules(config, sources, options.inCode);
+  const unknown = checkNames(config, sources, options.inCode);
   return {
     loaded: { config, file: found?.path ?? null, root: root.path, sources, variable },
     problems: [...parsed.problems, ...read.problems, ...environment.problems, ...unknown].toSorted(

@@ -21,7 +21,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
       return { run: { runId: request.runId, session: request.session } as Run, isNew: true };
     },
   };
-  const channels = { desk: { user: "ann", users: {} } };
+  const channels = { desk: { agent: null, user: "ann", users: {} } };
   const session = { scope: "per-sender", dmScope: "per-channel-peer", identityLinks: {} };
   const app = fakeApp({
     store,

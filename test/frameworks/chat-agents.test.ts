@@ -31,8 +31,8 @@ afterEach(async () => {
 });
 
 /** Starts the configuration of the page with the stand-in's settings. */
-async function startGateway(): Promise<void> {
-  const written = parse(configuration) as { channels: { team: object } };
+async function startGateway(changes: object = {}): Promise<void> {
+  const written = { ...(parse(configuration) as { channels: { team: object } }), ...changes };
   const team = { ...written.channels.team, adapter: "telegram", settings: telegram.settings };
   gateway = await wholeGateway({ config: stringify({ ...written, channels: { team } }), folder });
 }
@@ -68,4 +68,12 @@ test("[CHT17] with the configuration of docs/chat-platforms.md, an agent in a gr
   await soon(posted).toContain("The repair of the printer");
   await sendToGroup('use the tool sessions_spawn with {"agentId": "workshop", "task": "describe the pump"}');
   await soon(posted).toContain("The pump");
+});
+
+test("[CHT18] the channel's agent answers in a group", async () => {
+  await startGateway({ agents: { other: {}, desk: {} } });
+  await sendToGroup("repeat good morning");
+  await soon(posted).toContain("good morning");
+  const { body } = await gateway.rpc("sessions.list", { allUsers: true });
+  expect(body).toMatchObject({ sessions: [{ key: "agent:desk:team:group:-100" }] });
 });

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Channel, DeliveryTarget } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
 import { answering, closeAll, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
 import { signatureOf } from "../support/webhook-signature.ts";
@@ -36,6 +37,19 @@ describe("a reply", () => {
       ]);
     },
   );
+});
+
+test("[CHT18] a message goes to the channel's agent unless it names one", async () => {
+  const agents = ["main", "news", "research"].map((id) => defineAgent({ id, model: "rehearsal/script" }));
+  const config = { channels: { desk: { agent: "news" } } };
+  const { skein } = await withScript(answering(), {}, { agents, config });
+  const receive = (channel: string, more: object = {}) =>
+    skein.receive({ channel, messageId: "m1", peer: "ann", text: "Hello", ...more });
+  expect(await receive("desk")).toMatchObject({ sessionKey: "agent:news:desk:user:ann" });
+  expect(await receive("desk", { messageId: "m2", agentId: "research" })).toMatchObject({
+    sessionKey: "agent:research:desk:user:ann",
+  });
+  expect(await receive("other")).toMatchObject({ sessionKey: "agent:main:other:user:ann" });
 });
 
 describe("a delivery that fails", () => {

@@ -83,6 +83,19 @@ test.each([
   expect(await problemsOf(`channels:\n  team: ${channel}\n`)).toMatch(problem);
 });
 
+test.each([
+  ["a chat platform", `${slack}, settings: { botToken: x, signingSecret: y }`],
+  ["a webhook", 'type: webhook, secret: "0123456789abcdef0123456789abcdef"'],
+])("[CHT19] an unknown agent of %s is reported with its line", async (_, channel) => {
+  const told = await problemsOf(`agents: { desk: {} }\nchannels:\n  team: { ${channel},\n    agent: dsk }\n`);
+  expect(told).toMatch(
+    /:4:12: channels\.team\.agent: found "dsk", expected an agent: desk \(did you mean "desk"\?\)/,
+  );
+  expect(await problemsOf(`agents: { desk: {} }\nchannels: { team: { ${channel}, agent: desk } }\n`)).toBe(
+    "",
+  );
+});
+
 describe("the configuration file", () => {
   test("[CFG2] is the nearest one upward from the current folder", async () => {
     const deep = join(home, "a/b/c");

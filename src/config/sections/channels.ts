@@ -1,4 +1,13 @@
-import { choice, choiceWithOff, optional, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import {
+  agentIdKind,
+  choice,
+  choiceWithOff,
+  optional,
+  orNone,
+  text,
+  textLike,
+  wholeNumber,
+} from "../settings/kinds.ts";
 import type { Conflict, Setting } from "../settings/setting.ts";
 import { group, list, setting, table } from "../settings/setting.ts";
 import type { ChatAdapterName } from "./chat-adapters.ts";
@@ -127,6 +136,11 @@ const channelFields = {
   approvers: list(
     "For `chat-sdk`: the peers who may answer approval requests. If empty, the person whose message started the run.",
     text,
+  ),
+  agent: setting(
+    "The agent that receives messages which name none. `null` means the default agent.",
+    orNone(agentIdKind, "the default agent"),
+    null,
   ),
   secret,
   url: optional(

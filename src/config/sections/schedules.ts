@@ -1,7 +1,6 @@
 import { cronPattern, isCronExpression, isTimeZone, timeZonePattern } from "../../core/due-times.ts";
-import { readAgentId } from "../../core/names.ts";
 import * as s from "../../core/schema.ts";
-import { choice, optional, orNone, text } from "../settings/kinds.ts";
+import { agentIdKind, choice, optional, orNone, text } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, setting, table } from "../settings/setting.ts";
 import { keysLike } from "./tables.ts";
@@ -27,16 +26,6 @@ const expression = checkedText(
   cronPattern,
   isCronExpression,
 );
-
-const agentIdKind: ValueKind<string> = {
-  expected: "an agent ID",
-  schema: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" }),
-  read: (written) => {
-    const id = typeof written === "string" ? readAgentId(written) : null;
-    return id === null ? null : { value: id };
-  },
-  write: (value) => value,
-};
 
 const deliverTo = group(
   "Where the reply is sent. If absent, it stays in the session.",

@@ -1,6 +1,11 @@
 import { join, resolve } from "node:path";
 import { fits } from "../../core/check-schema.ts";
-import { folderTemplateHelp, folderTemplatePattern, isFolderTemplate } from "../../core/names.ts";
+import {
+  folderTemplateHelp,
+  folderTemplatePattern,
+  isFolderTemplate,
+  readAgentId,
+} from "../../core/names.ts";
 import type { JsonSchema } from "../../core/schema.ts";
 import * as s from "../../core/schema.ts";
 import {
@@ -46,6 +51,16 @@ export const text = plain<string>("a non-empty string", s.string({ minLength: 1 
 export function textLike(pattern: string, expected: string): ValueKind<string> {
   return plain(expected, s.string({ pattern }));
 }
+
+export const agentIdKind: ValueKind<string> = {
+  expected: "an agent ID",
+  schema: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" }),
+  read: (written) => {
+    const id = typeof written === "string" ? readAgentId(written) : null;
+    return id === null ? null : { value: id };
+  },
+  write: (value) => value,
+};
 
 export const flag = plain<boolean>("true or false", s.boolean());
 
