@@ -6,6 +6,7 @@ import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { OutboxState } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
 import { action, allUsersOption, examples, upTo } from "./command.ts";
+import { noteOthers } from "./connection/other-users.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { printAnswer, printLines, printPayload } from "./output/answer.ts";
@@ -15,6 +16,8 @@ import { commandLine, userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
 import { printList, withUserColumn } from "./output/table.ts";
 
+/** The limit of `outbox.list`. */
+const maxRows = 1000;
 const exampleId = "5c224981-9b64-8106-b76d-d75fd672f22c";
 
 export function registerOutbox(outbox: Command, context: CommandContext): void {
@@ -23,7 +26,7 @@ export function registerOutbox(outbox: Command, context: CommandContext): void {
     .command("ls", { isDefault: true })
     .description("List messages, newest first.")
     .option("--state <states>", "only these states, separated by commas: queued, delivered, dead, dropped")
-    .option("--limit <number>", "maximum number of messages, up to 1000 (default: 100)", upTo(1000))
+    .option("--limit <number>", "maximum number of messages, up to 1000 (default: 100)", upTo(maxRows))
     .addOption(allUsersOption())
     .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
     .action(action(context, listOutbox));
@@ -56,9 +59,13 @@ const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"
 async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
   const { state, limit } = cli.options;
   const wanted = state?.split(",").map(stateOf);
-  const params = { ...present({ states: wanted, limit }), ...userFilter(cli) };
-  await withSkeinCalls(cli, async ({ calls, asker }) => {
-    const payload = await calls.call("outbox.list", params);
+  const filter = present({ states: wanted, limit });
+  await withSkeinCalls(cli, async ({ calls, asker, userId }) => {
+    const payload = await calls.call("outbox.list", { ...filter, ...userFilter(cli) });
+    const notes = await noteOthers(cli, async () => {
+      const all = await calls.call("outbox.list", { ...filter, limit: maxRows, allUsers: true });
+      return all.messages.filter((row) => (row.userId ?? null) !== userId).length;
+    });
     printList(cli, payload, {
       columns: withUserColumn(
         cli,
@@ -66,6 +73,7 @@ async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
       ),
       rows: payload.messages,
       empty: wanted === undefined ? "the outbox is empty" : "no messages match",
+      notes,
     });
   });
 }

@@ -7,6 +7,7 @@ import type { Params } from "../protocol/method-table.ts";
 import type { SearchPayload, SessionRow, TrashRow } from "../protocol/session-list.ts";
 import type { CommandContext } from "./command.ts";
 import { action, allUsersOption, examples, upTo, wholeNumber } from "./command.ts";
+import { noteOthers, shouldCountOthers } from "./connection/other-users.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { waitForIndex, withCalls } from "./connection/with-calls.ts";
@@ -131,8 +132,13 @@ function kindsOf(text: string): SessionKind[] {
 async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, query: ListQuery): Promise<void> {
   await waitForIndex(open);
   const { agentId } = open.reader;
-  const params = { ...query, ...present({ agentId }), ...userFilter(cli) };
-  const payload = await open.calls.call("sessions.list", params);
+  const filter = { ...query, ...present({ agentId }) };
+  const own = shouldCountOthers(cli) ? { total: true } : {};
+  const payload = await open.calls.call("sessions.list", { ...filter, ...userFilter(cli), ...own });
+  const others = await noteOthers(cli, async () => {
+    const all = await open.calls.call("sessions.list", { ...filter, limit: 1, allUsers: true, total: true });
+    return (all.total ?? 0) - (payload.total ?? 0);
+  });
   const { sessions, nextCursor, indexing } = payload;
   const isBusy = sessions.some((row) => statusOf(row) !== "");
   const columns = columnsFor((key) => displayKey(key, open.asker), isBusy, cli.terminal.now());
@@ -140,7 +146,7 @@ async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, quer
     columns: cli.options.allUsers === true ? [userColumn, ...columns] : columns,
     rows: sessions,
     empty: isFiltered(query) ? "no matching sessions" : "no sessions",
-    notes: pageNotes(nextCursor, indexing),
+    notes: [...others, ...pageNotes(nextCursor, indexing)],
   });
 }
 

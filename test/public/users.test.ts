@@ -25,6 +25,7 @@ const config = [
 let home: TemporaryFolder;
 let gateway: WholeGateway;
 let bobsRun = "";
+let cleosToken = "";
 
 async function call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> {
   const { status, body } = await gateway.rpc(method, params);
@@ -65,7 +66,7 @@ beforeAll(async () => {
   const isAsked = async () => expect((await call("approvals.list", { userId: "bob" })).count).toBe(1);
   await vi.waitFor(isAsked, { timeout: 150_000 });
   await ended(await sendInbound("repeat hi"), peer);
-  await gateway.token({ scopes: ["read"], userId: "cleo" });
+  cleosToken = await gateway.token({ scopes: ["read"], userId: "cleo" });
   for (const label of ["token", "phone"]) await gateway.token({ scopes: ["read"], userId: "ann", label });
   const family = "agent:other:session:family";
   for (const userId of ["ann", "bob"]) await call("sessions.create", { key: family, userId });
@@ -105,6 +106,14 @@ const usersIn = (method: ListMethod, answer: unknown) =>
     .toSorted();
 
 describe("admin methods", () => {
+  test("[OPR8] a caller who may not see other users is told of none", async () => {
+    const place = { cwd: home.path, env: { SKEIN_TOKEN: cleosToken }, home: home.path };
+    for (const command of ["sessions", "outbox"]) {
+      const { out, err } = await runCommand([command, "ls", "--dir", join(home.path, "root")], place);
+      expect({ out, err }).toMatchObject({ out: expect.not.stringContaining("other users"), err: "" });
+    }
+  });
+
   test("[OPR1] users.list counts the data of each user", async () => {
     const { count, users } = await call("users.list", {});
     const spent = {
@@ -293,6 +302,16 @@ describe.each(["with", "without"])("the command line %s a gateway", (how) => {
     const both = await cliAt(...command, "--all-users", "--user", "ann");
     expect(both.exit).toBe(2);
     expect(both.err).toContain("--all-users");
+  });
+
+  test.each([
+    ["sessions", 7],
+    ["outbox", 1],
+  ])("[OPR8] %s ls says how many rows of other users it leaves out", async (command, count) => {
+    const { out } = await cliAt(command, "ls");
+    expect(out).toMatch(new RegExp(`\n${count} more of other users: --all-users\n$`));
+    for (const more of ["--all-users", "--user=ann", "--json"])
+      expect((await cliAt(command, "ls", more)).out).not.toContain("more of other users");
   });
 
   test("[OPR7] the commands that runs ls and approvals ls print name the user", async () => {

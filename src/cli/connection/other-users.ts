@@ -1,0 +1,26 @@
+import { CallError } from "../../client/contract.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { AllUsersOption, Invocation } from "../output/invocation.ts";
+
+/** Whether a list says how many rows of other users it leaves out. */
+export function shouldCountOthers({
+  options: { json, user, allUsers },
+}: Invocation<AllUsersOption>): boolean {
+  return json !== true && user === undefined && allUsers !== true;
+}
+
+/** Returns the note below a list about rows of other users, if there are any and the caller may see them. */
+export async function noteOthers(
+  cli: Invocation<AllUsersOption>,
+  count: () => Promise<number>,
+): Promise<string[]> {
+  if (!shouldCountOthers(cli)) return [];
+  try {
+    const others = await count();
+    return others > 0 ? [`${others} more of other users: --all-users`] : [];
+  } catch (error) {
+    const isKnown = error instanceof CallError || error instanceof SkeinError;
+    if (isKnown && error.code === "forbidden") return [];
+    throw error;
+  }
+}
