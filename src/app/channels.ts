@@ -1,4 +1,3 @@
-import { dirname } from "node:path";
 import type { ChatChannel, ChatChannelOptions } from "../channels/chat/chat-channel.ts";
 import { createChatChannel } from "../channels/chat/chat-channel.ts";
 import { createCliChannel, createConsoleChannel } from "../channels/cli.ts";
@@ -9,6 +8,7 @@ import { SkeinError } from "../core/errors.ts";
 import { findAnswerPlace, findApprovalPlace } from "../sessions/answer-place.ts";
 import type { App } from "../sessions/app.ts";
 import { receive } from "../sessions/receive.ts";
+import { packageFoldersOf } from "./chat-packages.ts";
 
 /** Returns all channels by name: the configured ones, those passed in code, and the two built-in ones. */
 export function openChannels(app: App, given: readonly Channel[]): ReadonlyMap<string, Channel> {
@@ -52,11 +52,10 @@ function openChat(
   accept: AcceptInbound,
 ): ChatChannel {
   const { clock, loaded, log, redactor, bus, events, report } = app;
-  const { file, root } = loaded;
   const asIs = { push: (text: string) => text, end: () => "" };
   return createChatChannel({
     ...{ id, settings, clock, accept, report },
-    folders: [...(file === null ? [] : [dirname(file)]), root],
+    folders: packageFoldersOf(loaded),
     engine: app.store.work.engine,
     answerPlace: (runId) => findAnswerPlace(app, id, runId),
     approvals: {

@@ -24,6 +24,7 @@ import type { Server, ServerOptions } from "../gateway/server/server-options.ts"
 import type { GatewayEvent } from "../protocol/events.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
+import { warnAboutChatPackages } from "./chat-packages.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
 /** How long pending requests have to finish when the gateway closes. */
@@ -38,6 +39,7 @@ export async function mountGateway(
   const { clock, config, store, events, redactor } = app;
   const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
+  warnAboutChatPackages(app.loaded, log);
   const tokens = new Tokens(store.work, { clock, keepsRevocations: true });
   await ensureAdminToken(root, tokens);
   const subscribe: HubOptions["subscribe"] = (listener, onLoss) => events.subscribe(listener, onLoss);

@@ -2,6 +2,7 @@ import { escapeUnprintable } from "../core/text.ts";
 import type {
   AcpAgentPayload,
   AcpAgentsPayload,
+  ChatChannelPayload,
   DoctorPayload,
   FindingPayload,
   McpServerPayload,
@@ -24,7 +25,7 @@ export function printDoctor(
   changed: string,
 ): void {
   const { terminal } = cli;
-  const { node, folder, database, configuration, findings, acp, mcp, maintenance } = found;
+  const { node, folder, database, configuration, findings, acp, mcp, channels, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
   const row = (name: string, text: string) =>
@@ -38,7 +39,7 @@ export function printDoctor(
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
   }
   title("Files and ports");
-  const ofFiles = findings.filter(({ area }) => area !== acpArea && area !== mcpArea);
+  const ofFiles = findings.filter(({ area }) => ![acpArea, mcpArea, channelArea].includes(area));
   if (ofFiles.length === 0) line("  no problems found");
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
@@ -57,6 +58,15 @@ export function printDoctor(
       if (answers) line(`  ${paint(terminal, "green", pad("answers", 8))} ${name}: ${tools} tools`);
     }
     for (const finding of findings) if (finding.area === mcpArea) printFinding(terminal, finding);
+  }
+  if (channels.length > 0) {
+    title("Chat channels");
+    for (const { name, platform, packages, problem } of channels) {
+      const versions = packages.map((each) => `${each.name} ${each.version}`).join(", ");
+      if (problem === undefined)
+        line(`  ${paint(terminal, "green", pad("ready", 8))} ${name}: ${platform}, ${versions}`);
+    }
+    for (const finding of findings) if (finding.area === channelArea) printFinding(terminal, finding);
   }
   const does = maintenance.mode === "enforce" ? "the gateway will do this within the hour" : "report only";
   title(`Maintenance (mode: ${maintenance.mode}, ${does})`);
@@ -89,6 +99,17 @@ export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayloa
       const remedy = `Check its command or url in mcpServers.${name}; agents run without its tools until it responds`;
       return warning(mcpArea, `mcpServers.${name}`, what, remedy);
     });
+}
+
+const channelArea = "channels";
+
+/** Returns only warnings, because a channel whose packages are missing affects nothing else. */
+export function channelFindings(channels: readonly ChatChannelPayload[]): FindingPayload[] {
+  return channels.flatMap(({ name, problem, remedy }) =>
+    problem === undefined || remedy === undefined
+      ? []
+      : [warning(channelArea, `channels.${name}`, problem, remedy)],
+  );
 }
 
 function printSettings(

@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { lookAtAcp } from "../app/acp.ts";
+import type { ChatPackagesReport } from "../app/chat-packages.ts";
+import { checkChatPackages } from "../app/chat-packages.ts";
 import { configuredFileBoundary } from "../app/files.ts";
 import type { FolderStore } from "../app/folder.ts";
 import { holdsSessions, openFolder, refuseDatabaseFolder } from "../app/folder.ts";
@@ -17,6 +19,7 @@ import { tokenSchema } from "../gateway/auth/token-table.ts";
 import { findRunning } from "../gateway/running-file.ts";
 import type {
   AcpAgentsPayload,
+  ChatChannelPayload,
   DoctorPayload,
   FindingPayload,
   McpServerPayload,
@@ -31,7 +34,7 @@ import type { CommandContext } from "./command.ts";
 import { action, examples } from "./command.ts";
 import { fetchGatewayConfig } from "./connection/connect-to-gateway.ts";
 import { loadOptions, processFolder } from "./connection/with-folder.ts";
-import { acpFindings, mcpFindings, printDoctor, warning } from "./doctor-report.ts";
+import { acpFindings, channelFindings, mcpFindings, printDoctor, warning } from "./doctor-report.ts";
 import { checkPort } from "./gateway/port.ts";
 import { printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
@@ -75,6 +78,7 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
   const waiting = await askGateway(cli, root);
   const acp = await askAgents(cli.terminal, loaded, waiting.settings);
   const mcp = await askMcpServers(cli.terminal, loaded, waiting.settings);
+  const channels = checkChatPackages(loaded).map(channelPayload);
   const version = process.versions.node;
   const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
   const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
@@ -89,6 +93,7 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
       ...waiting.findings,
       ...acpFindings(acp.agents),
       ...mcpFindings(mcp),
+      ...channelFindings(channels),
     ],
     configuration: {
       ...(loaded.file === null ? {} : { file: loaded.file }),
@@ -98,6 +103,7 @@ async function doctorCommand(cli: Invocation<DoctorOptions>): Promise<void> {
     },
     acp,
     mcp,
+    channels,
     maintenance: {
       mode: loaded.config.session.maintenance.mode,
       decisions: [...inside.decisions],
@@ -317,8 +323,18 @@ function findingOf({ kind, file, note }: Recovery): CheckFinding {
   return { area, severity, file, what, remedy, fixable: isDone, fixed: isDone };
 }
 
+function channelPayload({ error, packages, ...about }: ChatPackagesReport): ChatChannelPayload {
+  const problem = error === null ? {} : { problem: problemOf(error), remedy: error.remedy };
+  return { ...about, packages: [...packages], ...problem };
+}
+
+/** Returns an error's message without its remedy. */
+function problemOf(error: SkeinError): string {
+  return error.message.slice(0, -error.remedy.length).trim();
+}
+
 function notOpened(root: string, error: SkeinError): CheckFinding {
-  const what = error.message.slice(0, -error.remedy.length).trim();
+  const what = problemOf(error);
   const rest = { remedy: error.remedy, fixable: false, fixed: false };
   return { area: "databases", severity: "error", file: root, what, ...rest };
 }

@@ -130,6 +130,18 @@ export const McpServerSchema = s.closed({
 });
 export type McpServerPayload = s.Static<typeof McpServerSchema>;
 
+/** A configured chat channel, with its packages unless one is missing or has an unsupported version. */
+export const ChatChannelSchema = s.closed({
+  name: s.string(),
+  platform: s.string(),
+  packages: s.array(s.closed({ name: s.string(), version: s.string() })),
+  /** What is wrong with the packages. */
+  problem: s.optional(s.string()),
+  /** The command that installs the packages. */
+  remedy: s.optional(s.string()),
+});
+export type ChatChannelPayload = s.Static<typeof ChatChannelSchema>;
+
 /** `doctor`. */
 export const DoctorSchema = s.closed({
   /** `true` if no error remains. */
@@ -142,6 +154,7 @@ export const DoctorSchema = s.closed({
   configuration: ConfigurationSchema,
   acp: AcpAgentsSchema,
   mcp: s.array(McpServerSchema),
+  channels: s.array(ChatChannelSchema),
   maintenance: s.closed({
     mode: s.choice(["warn", "enforce"]),
     decisions: s.array(MaintenanceDecisionSchema),

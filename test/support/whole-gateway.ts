@@ -44,7 +44,8 @@ export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGat
 
 export function configure(home: string, config: string): void {
   const defaults = /^"?defaults"?:/m.test(config) ? "" : "defaults: { model: rehearsal/basic }\n";
-  const usual = `${defaults}logging: { level: error, file: ${join(home, "log")} }\n`;
+  const logging = /^logging:/m.test(config) ? "" : `logging: { level: error, file: ${join(home, "log")} }\n`;
+  const usual = `${defaults}${logging}`;
   writeFileSync(join(home, "skein.yaml"), usual + config);
 }
 

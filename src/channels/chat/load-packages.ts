@@ -13,6 +13,7 @@ const supported = { major: 4, minor: 39, range: "4.39 or newer, below 5" } as co
 
 interface FoundPackage {
   readonly name: string;
+  readonly version: string;
   readonly entry: string;
 }
 
@@ -40,7 +41,8 @@ export function findPackages(
   return names.map((name, index) => {
     const { folder, version, entry } = manifests[index] as Manifest;
     const [major = 0, minor = 0] = version.split(".").map(Number);
-    if (major === supported.major && minor >= supported.minor) return { name, entry: join(folder, entry) };
+    if (major === supported.major && minor >= supported.minor)
+      return { name, version, entry: join(folder, entry) };
     const problem = `Channel "${channel}" (${platform.title}) cannot use ${name} ${version}, because Skein supports ${supported.range}`;
     throw new SkeinError("unavailable", { problem, advice: `Run: npm install ${name}@${supported.major}` });
   });

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { warnAboutChatPackages } from "../../app/chat-packages.ts";
 import { findConsoleFolder } from "../../app/console-folder.ts";
 import type { GatewayPieces } from "../../app/gateway.ts";
 import type { LoadedConfig } from "../../config/load.ts";
@@ -132,7 +133,8 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
         ? claimRunning(home.root, { url, clock, exclusively: home.exclusively })
         : claimNothing(clock);
     const claimed = claim();
-    if (claimed.isMine)
+    if (claimed.isMine) {
+      warnAboutChatPackages(options.loaded, app.log);
       return await serve(app, {
         server,
         home,
@@ -141,6 +143,7 @@ async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenG
         role: options.loaded.config.gateway.role,
         ...present({ upkeepAfterMs }),
       });
+    }
     await abandon(server, app);
     return claimed.running;
   } catch (error) {
