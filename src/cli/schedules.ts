@@ -9,7 +9,7 @@ import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import { printAnswer, printPayload } from "./output/answer.ts";
 import { CommandFailed } from "./output/errors.ts";
-import { formatAge, formatTime, safeText } from "./output/format.ts";
+import { formatAge, formatTimeIn, safeText } from "./output/format.ts";
 import type { AllUsersOption, Invocation } from "./output/invocation.ts";
 import { commandLine, userFilter } from "./output/invocation.ts";
 import type { Column } from "./output/table.ts";
@@ -78,8 +78,8 @@ function shownKey(key: string | undefined, shown: (key: string) => string): stri
   return key === undefined ? "" : shown(key);
 }
 
-function nextText({ nextAt }: SchedulePayload): string {
-  return nextAt === undefined ? "never" : formatTime(nextAt);
+function nextText({ nextAt, timezone }: SchedulePayload): string {
+  return nextAt === undefined ? "never" : formatTimeIn(nextAt, timezone);
 }
 
 async function runSchedule(cli: Invocation<{ readonly wait?: boolean }>, name: string): Promise<void> {

@@ -42,18 +42,23 @@ export function compareProblems({ at: a }: ConfigProblem, { at: b }: ConfigProbl
 
 const mostPlaces = 5;
 
+/** An error with all problems of a configuration, each as one sentence. */
+export type ConfigError = SkeinError<"invalid_config"> & { readonly problems: readonly string[] };
+
 /**
- * Combines all problems into one error. The first problem is described in full, and the others only by their location.
+ * Combines all problems into one error. The message describes the first one in full, and the others only by their
+ * location.
  */
-export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): SkeinError {
+export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): ConfigError {
   const [first, ...others] = problems;
   const places = [...new Set(problems.map(({ at }) => originText(at)))];
   const unnamed = places.length - mostPlaces;
-  return new SkeinError("invalid_config", {
+  const error = new SkeinError("invalid_config", {
     problem: shortText(first),
     others: others.length === 0 ? "" : `, and ${others.length} more`,
     places: places.slice(0, mostPlaces).join(", ") + (unnamed > 0 ? ` and ${unnamed} more` : ""),
   });
+  return Object.assign(error, { problems: problems.map(problemText) });
 }
 
 const longestShown = 60;

@@ -88,7 +88,8 @@ class TreeReader {
     const isHidden = isSecret(setting, path) && !isVariable;
     const word = isVariable || isHidden ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
     const found = isHidden ? "a hidden value" : foundIn(leaf);
-    this.#report(leaf.at, path, found, kind.expected, word === null ? null : `"${word}"`);
+    const expected = kind.explain?.(leaf.readings[0] ?? null) ?? kind.expected;
+    this.#report(leaf.at, path, found, expected, word === null ? null : `"${word}"`);
     return null;
   }
 

@@ -28,6 +28,28 @@ export function isCronExpression(text: string): boolean {
   }
 }
 
+const cronFields = [
+  "a minute from 0 to 59 in the first field",
+  "an hour from 0 to 23 in the second field",
+  "a day of the month from 1 to 31 in the third field",
+  "a month from 1 to 12 in the fourth field",
+  "a day of the week from 0 (Sunday) to 7 in the fifth field",
+] as const;
+
+/**
+ * Returns what an invalid expression needs: a valid field, or a time that occurs. Returns `null` if it does not have five
+ * fields.
+ */
+export function describeCronProblem(text: string): string | null {
+  if (!new RegExp(cronPattern).test(text) || text.startsWith("@")) return null;
+  const fields = text.trim().split(/[ \t]+/);
+  const wrong = fields.findIndex((field, index) => {
+    const alone = fields.map((_, other) => (other === index ? field : "*"));
+    return !isCronExpression(alone.join(" "));
+  });
+  return cronFields[wrong] ?? "a time that occurs; this one never does";
+}
+
 export function isTimeZone(name: string): boolean {
   if (!new RegExp(timeZonePattern).test(name)) return false;
   try {

@@ -96,6 +96,55 @@ test.each([
   );
 });
 
+test.each([
+  ["61 9 * * 1-5", "a minute from 0 to 59 in the first field"],
+  ["0 25 * * *", "an hour from 0 to 23 in the second field"],
+  ["0 9 32 * *", "a day of the month from 1 to 31 in the third field"],
+  ["0 9 * FOO *", "a month from 1 to 12 in the fourth field"],
+  ["0 9 * * 8", "a day of the week from 0 (Sunday) to 7 in the fifth field"],
+  ["0 0 30 2 *", "a time that occurs; this one never does"],
+  ["0 9 * *", 'five fields such as "0 9 * * 1-5"'],
+])("[SCH15] the cron expression %s is reported with what it needs", async (cron, needed) => {
+  const told = await problemsOf(`schedules: { daily: { cron: "${cron}", message: x } }\n`);
+  expect(told).toContain(`schedules.daily.cron: found "${cron}", expected a cron expression with ${needed}`);
+});
+
+test("[CFG4] every command prints each of several mistakes", async () => {
+  const daily =
+    '{ cron: "61 9 * * *", message: x, timezone: Europe/Berln, agent: nobody, deliverTo: { channel: no } }';
+  write("skein.yaml", `schedules:\n  daily: ${daily}\n`);
+  const { err, exit } = await run(["schedules", "ls"], { cwd: home, home });
+  expect(exit).toBe(1);
+  const [first, ...others] = err.trimEnd().split("\n");
+  expect(first).toContain("schedules.daily.cron: found");
+  expect(others).toEqual([
+    expect.stringMatching(
+      /^ {2}\S+skein\.yaml:2:\d+: schedules\.daily\.timezone: found "Europe\/Berln", expected/,
+    ),
+    expect.stringMatching(/^ {2}\S+skein\.yaml:2:\d+: schedules\.daily\.agent: found "nobody", expected/),
+    expect.stringMatching(
+      /^ {2}\S+skein\.yaml:2:\d+: schedules\.daily\.deliverTo\.channel: found "no", expected/,
+    ),
+  ]);
+});
+
+test("[SCH18] schedules ls shows due times in the time zone of the schedule", async () => {
+  write(
+    "skein.yaml",
+    [
+      "store: files:.skein",
+      "schedules:",
+      '  office: { cron: "0 9 * * *", timezone: Europe/Berlin, message: x }',
+      '  server: { cron: "30 9 * * *", message: x }',
+      "",
+    ].join("\n"),
+  );
+  await run(["sessions", "new"], { cwd: home, home });
+  const { out } = await run(["schedules", "ls"], { cwd: home, home });
+  expect(out).toMatch(/office .* \d{4}-\d\d-\d\d 09:00 GMT\+[12]\b/);
+  expect(out).toMatch(/server .* \d{4}-\d\d-\d\d 09:30 UTC\b/);
+});
+
 describe("the configuration file", () => {
   test("[CFG2] is the nearest one upward from the current folder", async () => {
     const deep = join(home, "a/b/c");

@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { CallError } from "../../client/contract.ts";
+import type { ConfigError } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { WireError } from "../../protocol/errors.ts";
@@ -20,7 +21,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Prints an error as one line, or as JSON. `terminal.command` is the command line that failed. */
+/** Prints an error as one line, or as JSON. Further problems of a configuration follow, each on a line of its own. `terminal.command` is the command line that failed. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
   if (error instanceof CommandFailed) return error.exit;
   const { code, text, exit } = describe(error, terminal.command);
@@ -31,7 +32,14 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
       `${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)} (${escapeToLine(code)})\n`,
     );
   } else terminal.err(`${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
+  if (!json) for (const problem of furtherProblems(error)) terminal.err(`  ${escapeToLine(problem)}\n`);
   return exit;
+}
+
+/** Returns the problems of a configuration that the error's message does not describe. */
+function furtherProblems(error: unknown): readonly string[] {
+  const isConfig = error instanceof SkeinError && error.code === "invalid_config" && "problems" in error;
+  return isConfig ? (error as ConfigError).problems.slice(1) : [];
 }
 
 function describe(error: unknown, command: string): { code: string; text: string; exit: ExitCode } {

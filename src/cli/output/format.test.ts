@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { SafeStream, safeText } from "./format.ts";
+import { formatTimeIn, SafeStream, safeText } from "./format.ts";
 
 describe("text that arrives in pieces", () => {
   test("[ATK18] is the same, and equally harmless, however it is split", () => {
@@ -21,4 +21,13 @@ describe("text that arrives in pieces", () => {
   test("[ATK18] keeps lines with any line ending", () => {
     expect(safeText("one\r\ntwo\nthree\rfour")).toBe("one\ntwo\nthree\\u000dfour");
   });
+});
+
+test.each([
+  ["Europe/Berlin", "2026-01-05 09:00 GMT+1"],
+  ["UTC", "2026-01-05 08:00 UTC"],
+  ["America/New_York", "2026-01-05 03:00 EST"],
+  ["Asia/Kolkata", "2026-01-05 13:30 GMT+5:30"],
+])("a time in %s is shown with its zone", (zone, shown) => {
+  expect(formatTimeIn(Date.UTC(2026, 0, 5, 8), zone)).toBe(shown);
 });

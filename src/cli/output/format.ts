@@ -73,6 +73,17 @@ export function formatTime(time: number): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
 }
 
+/** Formats a time in a time zone, with the zone: `2026-01-05 09:00 GMT+1`. */
+export function formatTimeIn(time: number, timeZone: string): string {
+  const format = new Intl.DateTimeFormat("en-US", {
+    ...{ timeZone, hourCycle: "h23", timeZoneName: "short" },
+    ...{ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" },
+  });
+  const parts = Object.fromEntries(format.formatToParts(time).map(({ type, value }) => [type, value]));
+  const { year, month, day, hour, minute, timeZoneName } = parts;
+  return `${year}-${month}-${day} ${hour}:${minute} ${timeZoneName}`;
+}
+
 /** Explains why a run is waiting. Empty if the run is active or has ended. */
 export function waitReason(
   run: RunRowPayload,

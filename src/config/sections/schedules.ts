@@ -1,4 +1,10 @@
-import { cronPattern, isCronExpression, isTimeZone, timeZonePattern } from "../../core/due-times.ts";
+import {
+  cronPattern,
+  describeCronProblem,
+  isCronExpression,
+  isTimeZone,
+  timeZonePattern,
+} from "../../core/due-times.ts";
 import * as s from "../../core/schema.ts";
 import { agentIdKind, choice, optional, orNone, text } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
@@ -21,11 +27,17 @@ function checkedText(
 
 const required = <T>(about: string, kind: ValueKind<T>): Setting<T> => ({ node: "setting", about, kind });
 
-const expression = checkedText(
-  'a cron expression with five fields such as "0 9 * * 1-5", or @hourly, @daily, @weekly, @monthly or @yearly',
-  cronPattern,
-  isCronExpression,
-);
+const expression: ValueKind<string> = {
+  ...checkedText(
+    'a cron expression with five fields such as "0 9 * * 1-5", or @hourly, @daily, @weekly, @monthly or @yearly',
+    cronPattern,
+    isCronExpression,
+  ),
+  explain: (written) => {
+    const needed = typeof written === "string" ? describeCronProblem(written) : null;
+    return needed === null ? null : `a cron expression with ${needed}`;
+  },
+};
 
 const deliverTo = group(
   "Where the reply is sent. If absent, it stays in the session.",

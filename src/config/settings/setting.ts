@@ -27,6 +27,8 @@ export interface ValueKind<T> {
   readonly schema: JsonSchema;
   /** Returns `null` if the value is not of this kind. */
   read(written: Written, place: Place): { readonly value: T } | null;
+  /** Returns what an invalid value lacks, without the value, or `null` if `expected` says it. */
+  explain?(written: Written): string | null;
   /** Returns the shortest form that reads back as the same value. */
   write(value: T): Written;
 }
