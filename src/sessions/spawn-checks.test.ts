@@ -98,7 +98,8 @@ describe("the order of checks", () => {
     expect(await refusalOf(wrong, full)).toEqual({
       status: "forbidden",
       code: "agent_not_allowed",
-      error: "agentId is not allowed for sessions_spawn (allowed: none)",
+      error:
+        "agentId is not allowed for sessions_spawn (allowed: none). The setting subagents.allowAgents of the agent main allows others.",
     });
     expect(
       await refusalOf({ ...wrong, agentId: "none" }, { own: { subagents: { ...open, allowAgents: ["*"] } } }),

@@ -171,7 +171,8 @@ export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | nul
   const { allowAgents } = own.subagents;
   if (targetId === own.id || allowAgents.includes("*") || allowAgents.includes(targetId)) return null;
   const allowed = allowAgents.length === 0 ? "none" : allowAgents.join(", ");
-  return forbidden("agent_not_allowed", `agentId is not allowed for sessions_spawn (allowed: ${allowed})`);
+  const error = `agentId is not allowed for sessions_spawn (allowed: ${allowed}). The setting subagents.allowAgents of the agent ${own.id} allows others.`;
+  return forbidden("agent_not_allowed", error);
 }
 
 /** Returns the same refusal whether or not the agent exists. */
