@@ -151,11 +151,11 @@ async function serveUntilStopped(
   if (!(await gateway.close(signals.graceMs))) signals.exit(0);
 }
 
-function printAddress(cli: Invocation, gateway: OpenGateway | AlreadyRunning): void {
+function printAddress(cli: Invocation<StartOptions>, gateway: OpenGateway | AlreadyRunning): void {
   const { url, pid, startedAt } = gateway.isMine ? { ...gateway, pid: process.pid } : gateway.running;
   const link = present({ link: gateway.link });
   const payload: StartPayload = { url, ...link, pid, startedAt, wasRunning: !gateway.isMine };
-  printAnswer(cli, payload, linesOf(gateway, payload));
+  printAnswer(cli, payload, [...linesOf(gateway, payload), ...portLines(cli, gateway)]);
 }
 
 function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: StartPayload): AnswerLine[] {
@@ -172,6 +172,16 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
     ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; just created" : ""}`],
     "Press Ctrl-C to stop it.",
   ];
+}
+
+/** Says that the running gateway keeps its port, if another one was requested. */
+function portLines(
+  { options }: Invocation<StartOptions>,
+  gateway: OpenGateway | AlreadyRunning,
+): AnswerLine[] {
+  const { port = 0 } = options;
+  if (gateway.isMine || port === 0 || Number(new URL(gateway.running.url).port) === port) return [];
+  return [`--port ${port} was not applied. To change the port, stop the running gateway first.`];
 }
 
 function linkLines(link: string): AnswerLine[] {
