@@ -59,7 +59,7 @@ async function skein(words: string): Promise<string> {
   return out;
 }
 
-test("[CHT17] with the configuration of docs/chat-platforms.md, an agent in a group asks another one", async () => {
+test("[CHT19] with the configuration of docs/chat-platforms.md, an agent in a group asks another one", async () => {
   await startGateway();
   await sendToGroup("ask agent:workshop:main plan the repair of the printer and wait");
   await soon(posted).toContain("Session not found");
@@ -70,7 +70,7 @@ test("[CHT17] with the configuration of docs/chat-platforms.md, an agent in a gr
   await soon(posted).toContain("The pump");
 });
 
-test("[CHT18] the channel's agent answers in a group", async () => {
+test("[CHT20] the channel's agent answers in a group", async () => {
   await startGateway({ agents: { other: {}, desk: {} } });
   await sendToGroup("repeat good morning");
   await soon(posted).toContain("good morning");

@@ -39,7 +39,7 @@ describe("a reply", () => {
   );
 });
 
-test("[CHT18] a message goes to the channel's agent unless it names one", async () => {
+test("[CHT20] a message goes to the channel's agent unless it names one", async () => {
   const agents = ["main", "news", "research"].map((id) => defineAgent({ id, model: "rehearsal/script" }));
   const config = { channels: { desk: { agent: "news" } } };
   const { skein } = await withScript(answering(), {}, { agents, config });

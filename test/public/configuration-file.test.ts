@@ -86,7 +86,7 @@ test.each([
 test.each([
   ["a chat platform", `${slack}, settings: { botToken: x, signingSecret: y }`],
   ["a webhook", 'type: webhook, secret: "0123456789abcdef0123456789abcdef"'],
-])("[CHT19] an unknown agent of %s is reported with its line", async (_, channel) => {
+])("[CHT21] an unknown agent of %s is reported with its line", async (_, channel) => {
   const told = await problemsOf(`agents: { desk: {} }\nchannels:\n  team: { ${channel},\n    agent: dsk }\n`);
   expect(told).toMatch(
     /:4:12: channels\.team\.agent: found "dsk", expected an agent: desk \(did you mean "desk"\?\)/,

@@ -49,7 +49,7 @@ describe.each([
     "Run: npm install @chat-adapter/telegram@4",
   ],
 ] as const)("%s", (_, versions, problem, remedy) => {
-  test("[CHT20] doctor reports a chat channel with the command that installs them", async () => {
+  test("[CHT22] doctor reports a chat channel with the command that installs them", async () => {
     install(versions);
     const { findings, ok } = JSON.parse((await doctor("--json")).out);
     expect(ok).toBe(true);
@@ -62,7 +62,7 @@ describe.each([
     expect(out).toContain(remedy);
   });
 
-  test("[CHT21] a gateway that starts logs one warning", async () => {
+  test("[CHT23] a gateway that starts logs one warning", async () => {
     install(versions);
     const log = join(folder.path, "gateway.log");
     const logging = `logging: { level: warn, file: ${log} }\n`;
@@ -74,7 +74,7 @@ describe.each([
   });
 });
 
-test("[CHT20] doctor lists the versions of packages that a chat channel can use", async () => {
+test("[CHT22] doctor lists the versions of packages that a chat channel can use", async () => {
   install({ chat: "4.41.0", "@chat-adapter/telegram": "4.40.2" });
   const { channels, findings } = JSON.parse((await doctor("--json")).out);
   expect(findings).toEqual([]);

@@ -195,18 +195,27 @@ test("[TLK5] a turn of an exchange is passed on even if it exceeds the step time
 });
 
 describe("a reply taken by a waiter", () => {
-  const bothCalls = calls(["gate", {}], ["sessions_send", { ...toB, timeoutSeconds: 600 }]);
+  /** Keeps the result of this tool from being written until the run is aborted. */
+  function holdResult({ skein }: Family, tool: string) {
+    const held = Promise.withResolvers<void>();
+    skein.hooks.on("after_tool_call", ({ toolName }) => {
+      if (toolName !== tool) return;
+      held.resolve();
+      return new Promise(() => undefined);
+    });
+    return held.promise;
+  }
 
   test("[TLK6] is delivered again if the waiting run is aborted before it wrote the reply", async () => {
-    const { tool } = gate();
+    const asking = call("sessions_send", { ...toB, timeoutSeconds: 600 });
     const family = await withParts(
-      { "Ask B": [bothCalls, { text: "B says twelve." }], "To B": [{ text: "Twelve." }] },
-      { dir: newFolder(), agent: { tools: [tool] }, settings: noExchange },
+      { "Ask B": [asking, { text: "B says twelve." }], "To B": [{ text: "Twelve." }] },
+      { dir: newFolder(), settings: noExchange },
     );
     await family.make(b);
+    const hasReply = holdResult(family, "sessions_send");
     const turn = begun(family.skein.session({ sessionKey: a }).send("Ask B"));
-    await family.until("run.ended", ({ sessionKey }) => sessionKey === b);
-    await family.until("run.resumed", ({ runId }) => runId === turn.runId);
+    await hasReply;
     await family.skein.runs.abort(turn.runId);
     await turn.result.catch(() => undefined);
     await soon(async () => (await family.linesAt(a)).at(-1)).toBe("assistant: B says twelve.");
@@ -216,20 +225,16 @@ describe("a reply taken by a waiter", () => {
   });
 
   test("[TLK6] of an awaited child is delivered again too", async () => {
-    const { tool } = gate();
     const family = await withParts(
       {
-        Count: [
-          calls(["gate", {}], ["sessions_spawn", { task: "Geese", background: false }]),
-          { text: "Twelve geese." },
-        ],
+        Count: [call("sessions_spawn", { task: "Geese", background: false }), { text: "Twelve geese." }],
         Geese: [{ text: "12" }],
       },
-      { dir: newFolder(), agent: { tools: [tool] } },
+      { dir: newFolder() },
     );
+    const hasReply = holdResult(family, "sessions_spawn");
     const turn = begun(family.skein.session({ sessionKey: a }).send("Count"));
-    await family.until("run.ended", ({ runId }) => runId !== turn.runId);
-    await family.until("run.resumed", ({ runId }) => runId === turn.runId);
+    await hasReply;
     await family.skein.runs.abort(turn.runId);
     await turn.result.catch(() => undefined);
     await soon(async () => (await family.linesAt(a)).at(-1)).toBe("assistant: Twelve geese.");
