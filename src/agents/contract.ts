@@ -50,9 +50,6 @@ export interface TurnModel {
   open(): Promise<unknown>;
 }
 
-/** The result of a tool call before it is written. */
-export type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
-
 export interface ModelPrice {
   /** The URL of the price list, or `configuration`. */
   readonly source: string;
@@ -86,8 +83,6 @@ export interface Turn {
   request(options?: RequestOptions): Promise<TurnRequest>;
   /** Writes a message. The run continues even if the guard rejects the message. */
   say(message: MessageDraft): Promise<Said>;
-  /** Writes tool results in one append. The run continues even if the guard rejects one of them. */
-  answer(results: readonly ResultDraft[]): Promise<Said>;
   /** Writes an entry for users that is not a message, such as a plan. */
   note(draft: EntryDraft): Promise<void>;
   /**

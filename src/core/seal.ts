@@ -34,6 +34,9 @@ type CompleteUsage = Complete<
 >;
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
+/** The result of a tool call before it is written. */
+export type ResultDraft = Complete<ToolResultMessage, "toolName" | "isError">;
+
 /** A message to write. If it has no time, it gets the entry's time. */
 export type MessageDraft =
   | UserMessage
@@ -41,7 +44,7 @@ export type MessageDraft =
       usage: CompleteUsage;
       stopReason: StopReason;
     })
-  | Complete<ToolResultMessage, "toolName" | "isError">
+  | ResultDraft
   | Complete<BashExecutionMessage, "cancelled" | "truncated">
   | CustomRoleMessage
   | SystemMessage;

@@ -2,11 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { answered } from "../conformance/expect.ts";
 import type { Entry } from "../core/entries.ts";
-import type { MessageDraft } from "../core/seal.ts";
+import { present } from "../core/present.ts";
+import type { MessageDraft, ResultDraft } from "../core/seal.ts";
 import type { Store } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { capTexts } from "../transcript/steps/truncate-tool-results.ts";
-import { closeOpenCalls, guardedAppend, guardedNote } from "./append.ts";
+import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool-results.ts";
+import type { ReadyResult } from "./append.ts";
+import { appendResults, closeOpenCalls, guardedAppend, guardedNote, prepareResult } from "./append.ts";
 import { HookRegistry, HookStop } from "./hooks.ts";
 
 const scope = { userId: "alice", agentId: "main" };
@@ -32,7 +34,7 @@ async function transcript(store: Store): Promise<string[]> {
 }
 
 const user = (content: string): MessageDraft => ({ role: "user", content });
-const result = (toolCallId: string, text = "done"): MessageDraft => ({
+const result = (toolCallId: string, text = "done"): ResultDraft => ({
   role: "toolResult",
   toolCallId,
   toolName: "read",
@@ -127,6 +129,40 @@ describe("the guard", () => {
     expect((await say(result("b"))).refused).toContain("b");
     expect((await say(result("a"))).refused).toBeNull();
     expect(await transcript(store)).toEqual(["assistant", "toolResult b", "toolResult a"]);
+  });
+
+  test("[LBR11] results in one append are checked like results one by one", async () => {
+    const { store, say, deps } = await guarded();
+    const answer = async (...each: (readonly [ResultDraft, id?: string])[]) => {
+      const ready = each.map(([message, id]) =>
+        prepareResult(deps, scope, "s", message, { ...present({ id }) }),
+      );
+      const done = await appendResults(store, scope, "s", (await Promise.all(ready)) as ReadyResult[]);
+      return done.map(({ entries, notes, refused, wasThere = false }) => {
+        const what = [
+          ...entries.map(({ id }) => (id.length < 3 ? id : "new")),
+          ...notes.map(({ kind }) => kind),
+        ];
+        return `${what.join(" ")}${refused ?? ""}${wasThere ? " again" : ""}`;
+      });
+    };
+    await say(calling(call("a"), call("b"), call("c"), call("d")));
+    const long = "x".repeat(maxResultCharacters + 1);
+    expect(await answer([result("a"), "1"], [result("a", long)])).toEqual([
+      "1",
+      "no pending call has the ID a",
+    ]);
+    expect(await answer([result("b"), "2"], [result("b"), "2"])).toEqual(["2", "2 again"]);
+    expect(await answer([result("b"), "2"], [result("b")])).toEqual([
+      "2 again",
+      "no pending call has the ID b",
+    ]);
+    // Two calls can name the same entry, for example if an agent's own tool returns the ID of a run.
+    expect(await answer([result("c", long), "2"], [result("d"), "2"])).toEqual(["new result_capped", "new"]);
+    expect(await transcript(store)).toEqual([
+      "assistant",
+      ...["a", "b", "c", "d"].map((id) => `toolResult ${id}`),
+    ]);
   });
 
   test("at the end of a run, open calls get a synthetic result", async () => {

@@ -1,4 +1,3 @@
-import type { ResultDraft } from "../agents/contract.ts";
 import { KeyedMutex } from "../core/concurrency.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -13,7 +12,7 @@ import type {
   ToolResultMessage,
 } from "../core/messages.ts";
 import { present } from "../core/present.ts";
-import type { EntryDraft, MessageDraft } from "../core/seal.ts";
+import type { EntryDraft, MessageDraft, ResultDraft } from "../core/seal.ts";
 import { cutText } from "../core/text.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../store/contract.ts";
 import type { FenceOption, WorkingSessions } from "../store/work.ts";
@@ -31,14 +30,14 @@ export interface GuardNote {
 /** The result of {@link guardedAppend}. */
 export interface GuardedAppend {
   /**
-   * The written entries: synthetic results, the message, and a note that informs the model about invalid calls. Empty
-   * if the message was rejected.
+   * The entries: synthetic results, the messages, and a note that informs the model about invalid calls. Entries that
+   * already existed come first. A rejected message has none.
    */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
-  /** Why nothing was written. The run continues. */
+  /** Why a message was rejected. The run continues. */
   readonly refused: string | null;
-  /** `true` if an entry with this ID already existed and nothing was written. */
+  /** `true` if entries with the given IDs already existed and nothing was written. */
   readonly wasThere?: true;
 }
 
@@ -52,19 +51,22 @@ export interface GuardDeps {
 /** Options for {@link guardedAppend}. */
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
-  /**
-   * Throws `fenced` unless this is the last message on the branch. `null` means that the branch has no message. Used by
-   * runs.
-   */
-  readonly lastMessageId?: string | null;
   /** `true` if the message was accepted as input. Like a user message, it then unarchives the session. */
   readonly isInput?: boolean;
   /** The context for hooks. Defaults to the user, agent and session being written to. */
   readonly ctx?: RuntimeContext;
 }
 
-/** Options for a write whose fence can be a script. */
-type FencedOptions = Omit<GuardOptions, "fence"> & FenceOption;
+/** The last message on a branch, or `null` if there is none. */
+export interface BranchPosition {
+  lastMessageId: string | null;
+}
+
+/** Options for a run's writes, whose fence can be a script. */
+interface FencedOptions extends Omit<GuardOptions, "fence">, FenceOption {
+  /** A write throws `fenced` unless the branch ends at this position, and moves it. */
+  readonly position?: BranchPosition;
+}
 
 /** 64 KB in base64. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
@@ -98,13 +100,19 @@ export async function guardedAppend(
   message: MessageDraft,
   options: FencedOptions = {},
 ): Promise<GuardedAppend> {
-  if (message.role === "toolResult")
-    return guardedResults(deps, scope, sessionId, [{ message, ...present({ id: options.id }) }], options);
+  if (message.role === "toolResult") {
+    const ready = await prepareResult(deps, scope, sessionId, message, options);
+    if ("refused" in ready) return notWritten(ready.refused);
+    const [done] = await appendResults(deps.store, scope, sessionId, [ready], options);
+    return done as GuardedAppend;
+  }
   const notes: GuardNote[] = [];
   const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
   const prepared = await prepare(deps, scope, ctx, message, notes);
   if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
-  const done = await appendOnLeaf(deps.store, scope, sessionId, [options], options, (path) => {
+  const ids = options.id === undefined ? [] : [options.id];
+  const done = await appendOnLeaf(deps.store, scope, sessionId, ids, options, (path, known) => {
+    if (known.size > 0) return nothing;
     const { calls } = pendingCalls(path);
     const synthetic = calls.map(syntheticResult);
     const synthesized = calls.map(missingResultNote);
@@ -118,50 +126,87 @@ export async function guardedAppend(
     };
   });
   const isInput = options.isInput === true || prepared.message.role === "user";
-  if (isInput && done.entries.length > 0) await unarchive(deps.store, scope, sessionId);
-  return done;
+  if (isInput) await unarchive(deps.store, scope, sessionId);
+  return outcomeOf(done);
 }
 
-/** A tool result and the ID of its entry. */
-export interface ResultToAppend {
-  readonly message: ResultDraft;
-  readonly id?: string;
+/** A tool result that the hooks have accepted. */
+export interface ReadyResult {
+  readonly item: AppendItem;
+  readonly callId: string;
+  readonly notes: readonly GuardNote[];
 }
 
-/**
- * Appends tool results in one write, each under the rules of {@link guardedAppend}. The others are written even if one is
- * rejected.
- */
-export async function guardedResults(
+/** Calls the hooks for a tool result, and moves its large content to blobs. */
+export async function prepareResult(
   deps: GuardDeps,
   scope: Scope & { readonly agentId: string },
   sessionId: string,
-  results: readonly ResultToAppend[],
-  options: Omit<FencedOptions, "id"> = {},
-): Promise<GuardedAppend> {
+  message: ResultDraft,
+  { id, ctx = { ...scope, sessionId, store: deps.store } }: Pick<GuardOptions, "id" | "ctx">,
+): Promise<ReadyResult | { readonly refused: string }> {
   const notes: GuardNote[] = [];
-  const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
-  const items: AppendItem[] = [];
-  let refused: string | null = null;
-  for (const { message, id } of results) {
-    const prepared = await prepare(deps, scope, ctx, message, notes);
-    if ("refused" in prepared) refused = prepared.refused;
-    else items.push(itemOf(prepared.message, id));
-  }
-  if (items.length === 0) return { entries: [], notes, refused };
-  const done = await appendOnLeaf(deps.store, scope, sessionId, items, options, (path, known) => {
-    const pending = pendingCalls(path).calls.map(({ id }) => id);
-    const isAnswer = (item: AppendItem) => pending.includes(callIdOf(item));
-    const left = items.filter(({ id }) => id === undefined || !known.has(id));
-    const other = left.find((item) => !isAnswer(item));
-    if (other !== undefined) refused = `no pending call has the ID ${callIdOf(other)}`;
-    return { items: left.filter(isAnswer), notes };
-  });
-  return { ...done, refused };
+  const prepared = await prepare(deps, scope, ctx, message, notes);
+  if ("refused" in prepared) return prepared;
+  const item = itemOf(prepared.message, id);
+  return { item, callId: answeredCallOf(item.draft) ?? "", notes };
 }
 
-function callIdOf({ draft }: AppendItem): string {
-  return draft.type === "message" && draft.message.role === "toolResult" ? draft.message.toolCallId : "";
+/**
+ * Appends tool results in one write, each under the rules of {@link guardedAppend}, and returns what became of each. If
+ * one is rejected, the others are still written.
+ */
+export async function appendResults(
+  store: Store,
+  scope: Scope,
+  sessionId: string,
+  results: readonly ReadyResult[],
+  options: Pick<FencedOptions, "fence" | "position"> = {},
+): Promise<readonly GuardedAppend[]> {
+  const ids = results.flatMap(({ item: { id } }) => (id === undefined ? [] : [id]));
+  let items: readonly (AppendItem | "there" | "unexpected")[] = [];
+  const { known, written } = await appendOnLeaf(store, scope, sessionId, ids, options, (path, found) => {
+    items = itemsToWrite(results, path, found);
+    return { items: items.filter((item) => typeof item === "object"), notes: [] };
+  });
+  const left = [...written];
+  return results.map(({ item: { id = "" }, callId, notes }, index) => {
+    const item = items[index];
+    if (item === "unexpected") return notWritten(`no pending call has the ID ${callId}`);
+    if (item !== "there") return { entries: left.splice(0, 1), notes, refused: null };
+    const entry = known.get(id) ?? written.find((each) => each.id === id);
+    return { entries: entry === undefined ? [] : [entry], notes: [], refused: null, wasThere: true };
+  });
+}
+
+/** Matches results with the pending calls. A call is answered once, and an entry ID is used for one call. */
+function itemsToWrite(
+  results: readonly ReadyResult[],
+  path: readonly Entry[],
+  known: ReadonlyMap<string, Entry>,
+): (AppendItem | "there" | "unexpected")[] {
+  const pending = pendingCalls(path).calls.map(({ id }) => id);
+  const callOf = new Map([...known].map(([id, entry]) => [id, answeredCallOf(entry)]));
+  return results.map(({ item, callId }) => {
+    const { id, draft } = item;
+    if (id !== undefined && callOf.get(id) === callId) return "there";
+    const at = pending.indexOf(callId);
+    if (at === -1) return "unexpected";
+    pending.splice(at, 1);
+    if (id === undefined) return item;
+    if (callOf.has(id)) return { draft };
+    callOf.set(id, callId);
+    return item;
+  });
+}
+
+/** Returns the ID of the call that an entry answers, or `null` if it is not a tool result. */
+function answeredCallOf(entry: Entry | EntryDraft): string | null {
+  return entry.type === "message" && entry.message.role === "toolResult" ? entry.message.toolCallId : null;
+}
+
+function notWritten(refused: string): GuardedAppend {
+  return { entries: [], notes: [], refused };
 }
 
 /** Appends a `custom_message` for the model. The rules for pending calls and the last message apply here too. */
@@ -172,16 +217,21 @@ export async function guardedNote(
   draft: EntryDraft,
   options: Omit<FencedOptions, "ctx"> = {},
 ): Promise<GuardedAppend> {
-  const done = await appendOnLeaf(deps.store, scope, sessionId, [options], options, (path) => {
-    const { calls } = pendingCalls(path);
-    const { id } = options;
-    return {
-      items: [...calls.map(syntheticResult), { draft, ...(id === undefined ? {} : { id }) }],
-      notes: [],
-    };
-  });
+  const { id } = options;
+  const done = await appendOnLeaf(
+    deps.store,
+    scope,
+    sessionId,
+    id === undefined ? [] : [id],
+    options,
+    (path, known) => {
+      if (known.size > 0) return nothing;
+      const { calls } = pendingCalls(path);
+      return { items: [...calls.map(syntheticResult), { draft, ...present({ id }) }], notes: [] };
+    },
+  );
   if (options.isInput === true) await unarchive(deps.store, scope, sessionId);
-  return done;
+  return outcomeOf(done);
 }
 
 /** New input unarchives a session. */
@@ -195,26 +245,44 @@ export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
   sessionId: string,
-  options: Pick<FencedOptions, "fence" | "lastMessageId"> = {},
+  options: Pick<FencedOptions, "fence" | "position"> = {},
 ): Promise<GuardedAppend> {
-  return appendOnLeaf(deps.store, scope, sessionId, [], options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, [], options, (path) => {
     const { calls } = pendingCalls(path);
     return { items: calls.map(syntheticResult), notes: calls.map(missingResultNote) };
   });
+  return outcomeOf(done);
 }
 
 function missingResultNote({ id, name }: ToolCallBlock): GuardNote {
   return { kind: "synthetic_result", note: `${name} (${id}) had no result` };
 }
 
-type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] };
+interface Decision {
+  readonly items: readonly AppendItem[];
+  readonly notes: readonly GuardNote[];
+}
+
+const nothing: Decision = { items: [], notes: [] };
+
+interface LeafAppend {
+  /** The entries with the given IDs that already existed. */
+  readonly known: ReadonlyMap<string, Entry>;
+  readonly written: readonly Entry[];
+  readonly notes: readonly GuardNote[];
+}
+
+function outcomeOf({ known, written, notes }: LeafAppend): GuardedAppend {
+  const wasThere = known.size > 0 ? { wasThere: true as const } : {};
+  return { entries: [...known.values(), ...written], notes, refused: null, ...wasThere };
+}
 
 /**
  * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
  */
 const queues = new WeakMap<Store, KeyedMutex>();
 
-function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
+function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<LeafAppend> {
   const [store, scope, sessionId] = args;
   const queue = queues.get(store) ?? new KeyedMutex();
   queues.set(store, queue);
@@ -224,55 +292,41 @@ function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<Guar
 }
 
 /**
- * Decides what to write based on the current branch. Writes only if the branch has not moved since it was read, and
- * nothing if every given entry exists.
+ * Decides what to write based on the current branch and on the entries that already have one of the IDs. Writes only if
+ * the branch has not moved since it was read.
  */
 async function decideAndAppend(
   store: Store,
   scope: Scope,
   sessionId: string,
-  given: readonly { readonly id?: string }[],
-  options: Pick<FencedOptions, "fence" | "lastMessageId">,
+  ids: readonly string[],
+  { position, fence }: Pick<FencedOptions, "fence" | "position">,
   decide: (path: readonly Entry[], known: ReadonlyMap<string, Entry>) => Decision,
-): Promise<GuardedAppend> {
+): Promise<LeafAppend> {
+  const sessions: WorkingSessions = store.sessions;
   for (let tries = 1; ; tries++) {
     const page = await lastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
-    const known = await knownEntries(store, scope, sessionId, given);
-    if (known.size > 0 && known.size === given.length)
-      return { entries: [...known.values()], notes: [], refused: null, wasThere: true };
-    if (options.lastMessageId !== undefined && lastMessageOf(page.entries) !== options.lastMessageId)
+    const known = new Map<string, Entry>();
+    for (const id of ids) {
+      const entry = await sessions.entry(scope, sessionId, id);
+      if (entry !== null) known.set(id, entry);
+    }
+    const { items, notes } = decide(page.entries, known);
+    if (items.length === 0 && known.size > 0) return { known, written: [], notes };
+    if (position !== undefined && lastMessageOf(page.entries) !== position.lastMessageId)
       throw new SkeinError("fenced", { sessionId });
-    const decision = decide(page.entries, known);
-    const fence = options.fence === undefined ? {} : { fence: options.fence };
     try {
-      const sessions: WorkingSessions = store.sessions;
-      const { entries } = await sessions.append(scope, sessionId, decision.items, {
-        ...fence,
-        expectedLeafId: page.leafId,
-      });
-      return { entries: [...known.values(), ...entries], notes: decision.notes, refused: null };
+      const options = { ...present({ fence }), expectedLeafId: page.leafId };
+      const { entries } = await sessions.append(scope, sessionId, items, options);
+      if (position !== undefined) position.lastMessageId = lastMessageOf(entries) ?? position.lastMessageId;
+      return { known, written: entries, notes };
     } catch (error) {
       const moved = error instanceof SkeinError && error.code === "conflict";
       if (!moved || tries === maxTries) throw error;
     }
   }
-}
-
-/** Returns the entries that already exist, by ID. */
-async function knownEntries(
-  { sessions }: Store,
-  scope: Scope,
-  sessionId: string,
-  given: readonly { readonly id?: string }[],
-): Promise<ReadonlyMap<string, Entry>> {
-  const known = new Map<string, Entry>();
-  for (const { id } of given) {
-    const entry = id === undefined ? null : await sessions.entry(scope, sessionId, id);
-    if (entry !== null) known.set(entry.id, entry);
-  }
-  return known;
 }
 
 /** Returns the end of the branch, starting at the last message whose calls might still be pending. */

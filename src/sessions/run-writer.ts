@@ -12,11 +12,25 @@ import { isFenced } from "../runs/worker.ts";
 import type { EntryPage, EntryRange, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
 import type { App } from "./app.ts";
-import type { GuardedAppend, GuardNote, GuardOptions, ResultToAppend } from "./append.ts";
-import { closeOpenCalls, guardedAppend, guardedNote, guardedResults, lastMessageOf } from "./append.ts";
+import type { BranchPosition, GuardedAppend, GuardNote, GuardOptions, ReadyResult } from "./append.ts";
+import {
+  appendResults,
+  closeOpenCalls,
+  guardedAppend,
+  guardedNote,
+  lastMessageOf,
+  prepareResult,
+} from "./append.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
 type WriterApp = Pick<App, "store" | "hooks" | "runs" | "bus" | "clock">;
+
+/** A result that waits for the next append. */
+interface WaitingResult {
+  readonly result: ReadyResult;
+  resolve(done: GuardedAppend): void;
+  reject(error: unknown): void;
+}
 
 type Input = Pick<GuardOptions, "isInput">;
 
@@ -33,7 +47,9 @@ export class RunWriter {
   readonly #session: SessionRecord;
   readonly #run: Run;
   readonly #held: HeldRun;
-  #lastMessageId: string | null;
+  readonly #position: BranchPosition;
+  readonly #ready: WaitingResult[] = [];
+  #writing: Promise<void> | null = null;
 
   private constructor(
     app: WriterApp,
@@ -45,7 +61,7 @@ export class RunWriter {
     this.#session = session;
     this.#run = run;
     this.#held = held;
-    this.#lastMessageId = lastMessageId;
+    this.#position = { lastMessageId };
   }
 
   /** Starts from the leaf at which the run was claimed. */
@@ -67,31 +83,45 @@ export class RunWriter {
   /** Writes a message through the guard. If an entry with this ID exists, nothing is written. */
   async say(message: MessageDraft, id?: string, more: Input = {}): Promise<GuardedAppend> {
     const { sessionId } = this.#session;
-    return this.#record(
-      await guardedAppend(this.#app, scopeOfSession(this.#session), sessionId, message, {
-        ...more,
-        ...present({ id }),
-        ...this.#options(),
-      }),
-    );
-  }
-
-  /** Writes tool results in one append. A result whose entry exists is not written again. */
-  async answer(results: readonly ResultToAppend[]): Promise<GuardedAppend> {
-    const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
-    return this.#record(await guardedResults(this.#app, scope, sessionId, results, this.#options()));
-  }
-
-  #options(): Pick<GuardOptions, "ctx" | "lastMessageId"> & { readonly fence: FenceScript } {
     const ctx = contextOfSession(this.#app.store, this.#session, this.#run);
-    return { ctx, fence: this.fence, lastMessageId: this.#lastMessageId };
-  }
-
-  async #record(done: GuardedAppend): Promise<GuardedAppend> {
-    if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+    const options = { ...more, ...present({ id }), ctx, ...this.#place };
+    const done =
+      message.role === "toolResult"
+        ? await this.#answer(await prepareResult(this.#app, scope, sessionId, message, options))
+        : await guardedAppend(this.#app, scope, sessionId, message, options);
     await this.record(done.notes);
     return done;
+  }
+
+  get #place() {
+    return { fence: this.fence, position: this.#position };
+  }
+
+  /** Results that are ready in the same tick, or while others are being written, are appended together. */
+  async #answer(result: ReadyResult | { readonly refused: string }): Promise<GuardedAppend> {
+    if ("refused" in result) return { entries: [], notes: [], ...result };
+    const { promise, resolve, reject } = Promise.withResolvers<GuardedAppend>();
+    this.#ready.push({ result, resolve, reject });
+    this.#writing ??= this.#writeReady();
+    return promise;
+  }
+
+  async #writeReady(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    const { sessionId } = this.#session;
+    const scope = scopeOfSession(this.#session);
+    while (this.#ready.length > 0) {
+      const batch = this.#ready.splice(0);
+      const results = batch.map(({ result }) => result);
+      try {
+        const done = await appendResults(this.#app.store, scope, sessionId, results, this.#place);
+        for (const [index, { resolve }] of batch.entries()) resolve(done[index] as GuardedAppend);
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#writing = null;
   }
 
   /** Writes an entry that is not a message. Like any message, a `custom_message` must follow the last message. */
@@ -99,25 +129,21 @@ export class RunWriter {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
     const named = id === undefined ? {} : { id };
-    const { fence } = this;
     if (draft.type === "custom_message") {
-      const options = { ...more, ...named, fence, lastMessageId: this.#lastMessageId };
+      const options = { ...more, ...named, ...this.#place };
       const done = await guardedNote(this.#app, scope, sessionId, draft, options);
-      if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
       return done.entries.at(-1) ?? null;
     }
     const items = [{ draft, ...named }];
-    const { entries } = await this.#app.store.sessions.append(scope, sessionId, items, { fence });
+    const { entries } = await this.#app.store.sessions.append(scope, sessionId, items, { fence: this.fence });
     return entries[0] ?? null;
   }
 
   /** Writes results for calls that will never get one. */
   async closeOpenCalls(): Promise<void> {
-    const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), this.#session.sessionId, {
-      fence: this.fence,
-      lastMessageId: this.#lastMessageId,
-    });
-    this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+    await this.#writing;
+    const { sessionId } = this.#session;
+    const done = await closeOpenCalls(this.#app, scopeOfSession(this.#session), sessionId, this.#place);
     await this.record(done.notes);
   }
 
@@ -134,7 +160,7 @@ export class RunWriter {
 
   /** Call this after this process has moved the branch. */
   async readLastMessage(): Promise<void> {
-    this.#lastMessageId = lastMessageOf(await tailOf(this.#app, this.#session));
+    this.#position.lastMessageId = lastMessageOf(await tailOf(this.#app, this.#session));
   }
 }
 

@@ -147,9 +147,9 @@ class RunExecution {
       await this.#writeAcceptedInput();
       await this.#writer?.closeOpenCalls();
     } catch (closing) {
-      if (isFenced(closing)) return;
       if (this.#isDeferredBy(closing)) throw new RunDeferred(closing);
-      report(closing);
+      // If this process still holds the run, another writer moved the branch, and the run ends all the same.
+      if (!isFenced(closing)) report(closing);
     }
     await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
   }

@@ -1,5 +1,4 @@
 import type {
-  ResultDraft,
   Said,
   SleepRequest,
   Tool,
@@ -90,16 +89,6 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
     },
   });
   const seesImages = model.policy.images !== null;
-  const answer = async (results: readonly ResultDraft[]): Promise<Said> => {
-    const started = results.map(runStartedBy);
-    const { entries, refused } = await writer.answer(
-      results.map((message, index) => ({ message, ...idOfReply(started[index] ?? null) })),
-    );
-    for (const [index, runId] of started.entries())
-      if (runId !== null && hasResult(entries, results[index])) await app.runs.confirmReply(held, runId);
-    await partial.settle();
-    return { entry: entries.findLast(({ type }) => type === "message") ?? null, refused };
-  };
   return {
     about,
     signal,
@@ -126,8 +115,10 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
         await partial.leave();
         return { entry: null, refused: null };
       }
-      if (message.role === "toolResult") return answer([message]);
-      const { entries, refused } = await writer.say(message);
+      const started = runStartedBy(message);
+      const id = started === null ? undefined : resultEntryId(started);
+      const { entries, refused } = await writer.say(message, id);
+      if (refused === null && started !== null) await app.runs.confirmReply(held, started);
       await partial.settle();
       if (message.role === "assistant") position.startAnswer();
       return {
@@ -136,7 +127,6 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
         ...invalidCallsOf(entries),
       };
     },
-    answer,
     note: async (draft) => void (await writer.note(draft)),
     takeInput: () => takeSteered(app, session, writer, held, seesImages),
     check: async () => {
@@ -270,23 +260,9 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
-/** A reply that has been received once is not written again. */
-function idOfReply(startedRunId: string | null): { readonly id?: string } {
-  return startedRunId === null ? {} : { id: resultEntryId(startedRunId) };
-}
-
-function hasResult(entries: readonly Entry[], result: ResultDraft | undefined): boolean {
-  return entries.some(
-    (entry) =>
-      entry.type === "message" &&
-      entry.message.role === "toolResult" &&
-      entry.message.toolCallId === result?.toolCallId,
-  );
-}
-
 /** Returns the run that a tool call started, according to the call's result, or `null` if it started none. */
-function runStartedBy(message: ResultDraft): string | null {
-  if (!waitingTools.includes(message.toolName ?? "")) return null;
+function runStartedBy(message: MessageDraft): string | null {
+  if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
   const { runId } = fieldsOf(message.details) ?? fieldsOf(parseJson(textOf(message.content))) ?? {};
   return typeof runId === "string" ? runId : null;
 }

@@ -1,10 +1,15 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createStore } from "../../src/entry-store.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
-import { defineTool } from "../../src/index.ts";
-import { call, calls, gate } from "../support/family.ts";
+import { defineTool, HookStop } from "../../src/index.ts";
+import { call, calls, gate, withParts } from "../support/family.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
+
+/** Lets everything that waits for nothing but promises go on. */
+async function ticks(): Promise<void> {
+  for (let tick = 0; tick < 20; tick++) await new Promise((resolve) => setImmediate(resolve));
+}
 
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -64,6 +69,46 @@ describe("the tools of a turn", () => {
     expect(sent.indexOf('"toolName":"slow"')).toBeLessThan(sent.indexOf('"toolName":"fast"'));
   });
 
+  test("[LOP5] have their results sent in the order of the calls, also without the repair of pairing", async () => {
+    const { tool: slow, open } = gate("slow");
+    const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
+    const steps = [calls(["slow", {}], ["fast", {}]), { text: "Done." }];
+    const policy = { repairToolPairing: false };
+    const config = { models: { providers: { rehearsal: { models: { script: { policy } } } } } };
+    const { skein, model, lines } = await withScript(steps, { tools: [slow, fast] }, { config });
+    const turn = skein.session({ sessionId: "s" }).send("Both");
+    await soon(async () => (await lines("s")).at(-1)).toBe("result: fast");
+    open();
+    await turn.result;
+    const sent = JSON.stringify(model.requests[1]);
+    expect(sent.indexOf('"toolName":"slow"')).toBeLessThan(sent.indexOf('"toolName":"fast"'));
+  });
+
+  test("[LOP10] that have the same ID in an answer each have their own result", async () => {
+    const { tool: slow, open } = gate("slow");
+    const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
+    const sameId = { id: "x", arguments: {} };
+    const both = {
+      calls: [
+        { ...sameId, name: "slow" },
+        { ...sameId, name: "fast" },
+      ],
+    };
+    const { skein, model, lines, until } = await withScript([both, { text: "Done." }], {
+      tools: [slow, fast],
+    });
+    const turn = skein.session({ sessionId: "s" }).send("Both");
+    await until("run.tool", (event) => event.phase === "result");
+    open();
+    await turn.result;
+    expect((await lines("s")).slice(2, 4)).toEqual(["result: fast", "result: open"]);
+    const sent = model.requests[1]?.prompt.findLast(({ role }) => role === "tool");
+    expect(sent?.content).toMatchObject([
+      { toolCallId: "x", toolName: "slow" },
+      { toolCallId: "x_2", toolName: "fast" },
+    ]);
+  });
+
   test("[LOP9] that finish together have their results written in one append", async () => {
     const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "fast" });
     const steps = [calls(["fast", {}], ["fast", {}], ["fast", {}]), { text: "Done." }];
@@ -75,6 +120,68 @@ describe("the tools of a turn", () => {
     expect(sizes.filter((size) => size > 0)).toEqual([1, 1, 3, 1]);
     expect((await lines("s")).slice(2, 5)).toEqual(["result: fast", "result: fast", "result: fast"]);
     await store.close();
+  });
+});
+
+describe("a run that is stopped while a result is being written", () => {
+  test.each(["a hook", "an abort"])("[LOP11] ends at once, also after it has slept: %s", async (how) => {
+    const store = await createStore({ memory: true });
+    const [isWriting, isStopped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    type Sessions = typeof store.sessions;
+    const original = (Object.getPrototypeOf(store.sessions) as Sessions).append;
+    async function append(this: Sessions, ...given: Parameters<typeof original>) {
+      if (JSON.stringify(given).includes("the fast result")) {
+        isWriting.resolve();
+        await isStopped.promise;
+        await ticks();
+      }
+      return original.apply(this, given);
+    }
+    Object.assign(store.sessions, { append });
+    const fast = defineTool({ name: "fast", description: "Is fast.", execute: () => "the fast result" });
+    const slow = defineTool({ name: "slow", description: "Is slow.", execute: () => isWriting.promise });
+    const spawn = calls(["sessions_spawn", { task: "Geese" }], ["sessions_yield", {}]);
+    const parts = { Plan: [spawn, calls(["fast", {}], ["slow", {}])], Geese: [{ text: "12" }] };
+    const { skein, linesAt } = await withParts(parts, { agent: { tools: [fast, slow] }, store });
+    let stops = 0;
+    skein.hooks.on("after_tool_call", ({ toolName }) => {
+      if (toolName !== "slow") return;
+      stops++;
+      isStopped.resolve();
+      if (how === "a hook") throw new HookStop("enough");
+      turn.abort();
+      return new Promise<undefined>(() => undefined);
+    });
+    const turn = skein.session().send("Plan");
+    const code = how === "a hook" ? "hook_stopped" : "aborted";
+    await expect(turn.result).rejects.toMatchObject({ code });
+    expect(stops).toBe(1);
+    const lines = await linesAt("agent:main:main");
+    expect(lines.filter((line) => line.startsWith("result")).slice(-2)).toEqual([
+      "result: the fast result",
+      expect.stringContaining("No result was recorded"),
+    ]);
+    await store.close();
+  });
+});
+
+describe("results of an agent's own sessions_send", () => {
+  test("[LOP9] are written even if they name the same run", async () => {
+    const send = defineTool({
+      name: "sessions_send",
+      description: "Sends.",
+      execute: () => ({ runId: "r-1" }),
+    });
+    const steps = [
+      calls(["sessions_send", {}], ["sessions_send", {}]),
+      call("sessions_send"),
+      { text: "Done." },
+    ];
+    const { skein, lines } = await withScript(steps, { tools: [send] });
+    await skein.session({ sessionId: "s" }).send("Send").result;
+    expect((await lines("s")).filter((line) => line.startsWith("result"))).toEqual(
+      Array.from({ length: 3 }, () => 'result: {"runId":"r-1"}'),
+    );
   });
 });
 

@@ -1,12 +1,4 @@
-import type {
-  Said,
-  Tool,
-  ToolOutput,
-  Turn,
-  TurnEnd,
-  TurnEvent,
-  TurnModel,
-} from "../../src/agents/contract.ts";
+import type { Tool, ToolOutput, Turn, TurnEnd, TurnEvent, TurnModel } from "../../src/agents/contract.ts";
 import { createLoop } from "../../src/agents/loop/loop.ts";
 import type { ToolCallBlock, Usage } from "../../src/core/messages.ts";
 import { guardedAppend } from "../../src/entry-store.ts";
@@ -61,11 +53,6 @@ export async function openTurn(options: TurnOptions) {
     const { entries, refused } = await guardedAppend({ store, hooks }, scope, sessionId, message);
     return { entry: entries.at(-1) ?? null, refused };
   };
-  const answer = async (results: readonly MessageDraft[]) => {
-    let said: Said = { entry: null, refused: null };
-    for (const result of results) said = await turn.say(result);
-    return said;
-  };
   const turn: Turn = {
     about: {
       runId: "run-1",
@@ -93,7 +80,6 @@ export async function openTurn(options: TurnOptions) {
       return { messages, context, changes, tokens, isOverThreshold: over.shift() ?? false };
     },
     say,
-    answer,
     note: async (draft) => {
       await store.sessions.append(scope, sessionId, [{ draft }]);
     },

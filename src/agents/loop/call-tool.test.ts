@@ -186,10 +186,12 @@ describe("a tool call", () => {
       tool("fast", async () => text("fast")),
     ];
     const it = await begin([callsFor(call("a", "slow"), call("b", "fast"))], { tools });
+    const { say } = it.turn;
     Object.assign(it.turn, {
-      answer: async (results: Parameters<Turn["answer"]>[0]) => {
-        written.push(...results.map(({ toolName }) => toolName));
-        if (written.includes("slow")) throw gone;
+      say: async (message: Parameters<Turn["say"]>[0]) => {
+        if (message.role !== "toolResult") return say(message);
+        written.push(message.toolName);
+        if (message.toolName === "slow") throw gone;
         free();
         return { entry: null, refused: null };
       },
@@ -212,8 +214,10 @@ describe("a tool call", () => {
     let checks = 0;
     Object.assign(it.turn, { check: async () => (++checks === 3 ? Promise.reject(gone) : undefined) });
     await expect(it.run()).rejects.toBe(gone);
+    const say = vi.spyOn(it.turn, "say");
     free();
     await new Promise((resolve) => setImmediate(resolve));
+    expect(say).not.toHaveBeenCalled();
     expect(await it.lines()).toHaveLength(2);
   });
 

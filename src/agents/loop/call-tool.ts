@@ -2,8 +2,9 @@ import { unlessAborted } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
+import type { ResultDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
-import type { ResultDraft, SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
+import type { SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
 import type { LoopServices } from "./services.ts";
 
 /** The result of a call and whether the run should sleep. */
@@ -201,8 +202,7 @@ export interface AnsweredCalls {
 
 /**
  * Runs all tool calls in a message in parallel, except calls to tools that must run last. A result is written as soon as
- * its call has finished, together with the others that are ready. If the run ends early, this rejects immediately and
- * writes nothing more.
+ * its call has finished. If the run ends early, this rejects immediately and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,
@@ -211,31 +211,19 @@ export async function answerCalls(
   services: LoopServices,
 ): Promise<AnsweredCalls> {
   const answers: (ToolAnswer | null)[] = calls.map(() => null);
-  const ready: [index: number, answer: ToolAnswer][] = [];
   let last: Entry | null = null;
   let isOver = false;
-  let writing: Promise<void> | null = null;
-  const write = async () => {
-    // Calls that finish in the same tick are written together.
-    await new Promise((resolve) => setImmediate(resolve));
-    while (ready.length > 0 && !isOver) {
-      const batch = ready.splice(0).toSorted(([a], [b]) => a - b);
-      const { entry } = await turn.answer(batch.map(([, { result }]) => result));
-      last = entry ?? last;
-      for (const [index, answer] of batch) answers[index] = answer;
-    }
-    writing = null;
+  const write = async (doing: Promise<ToolAnswer>, index: number) => {
+    const answer = await doing;
+    if (isOver) return;
+    const { entry } = await turn.say(answer.result);
+    last = entry ?? last;
+    answers[index] = answer;
   };
   try {
-    const all = startAll(turn, calls, (call) => callTool(turn, call, origin, services)).map(
-      async (doing, index) => {
-        ready.push([index, await doing]);
-        writing ??= write();
-        await writing;
-      },
-    );
+    const started = startAll(turn, calls, (call) => callTool(turn, call, origin, services));
     // An abort does not wait for a tool or hook that hangs.
-    await unlessAborted(Promise.all(all), turn.signal);
+    await unlessAborted(Promise.all(started.map(write)), turn.signal);
   } finally {
     isOver = true;
   }

@@ -138,6 +138,7 @@ export class PartCollector {
   readonly #open = new Map<string, OpenBlock>();
   readonly #response: LanguageModelV4ResponseMetadata = {};
   readonly #toolNames: Pick<ToolNames, "original"> | null;
+  readonly #callIds = new Set<string>();
   #facts: ResponseFacts | null = null;
   #bytes = 0;
   /** Bytes of streamed arguments, by call ID. */
@@ -167,7 +168,11 @@ export class PartCollector {
         this.#end(part);
         return null;
       case "tool-call":
-        this.#content.push({ ...part, toolName: this.#toolNames?.original(part.toolName) ?? part.toolName });
+        this.#content.push({
+          ...part,
+          toolCallId: this.#uniqueCallId(part.toolCallId),
+          toolName: this.#toolNames?.original(part.toolName) ?? part.toolName,
+        });
         return null;
       case "tool-result":
       case "tool-approval-request":
@@ -202,6 +207,14 @@ export class PartCollector {
   /** The text received so far. */
   get texts(): readonly string[] {
     return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  }
+
+  /** Some models repeat an ID within an answer. A result names its call by its ID, so each call needs its own. */
+  #uniqueCallId(given: string): string {
+    let id = given;
+    for (let count = 2; this.#callIds.has(id); count++) id = `${given}_${count}`;
+    this.#callIds.add(id);
+    return id;
   }
 
   #count(part: LanguageModelV4StreamPart): void {

@@ -6,13 +6,15 @@ import { derive, insertMessage } from "../derive.ts";
 /**
  * Step 5, repeated after the history limit: puts each result directly after its call, in the order of the calls. Drops
  * orphaned and duplicate results. A call without a result gets a synthetic result or is dropped, depending on the
- * policy. In an aborted answer, such calls are always dropped. IDs must already be unique (step 4).
+ * policy. In an aborted answer, such calls are always dropped. IDs must already be unique (step 4). If the policy turns
+ * the repair off, results are still sorted, because parallel calls finish in any order.
  */
 export function repairToolPairing(
   messages: readonly TranscriptMessage[],
   { policy, record }: Pick<StepOptions, "policy" | "record">,
 ): StepResult {
-  if (!policy.repairToolPairing || isPaired(messages)) return { messages, changes: [] };
+  if (isPaired(messages)) return { messages, changes: [] };
+  if (!policy.repairToolPairing) return { messages: sortResults(messages), changes: [] };
   const changes: Change[] = [];
   const tell: Tell = (...told) => changes.push(record(...told));
   const results = resultsByCall(messages, tell);
@@ -46,12 +48,29 @@ function isPaired(messages: readonly TranscriptMessage[]): boolean {
   return true;
 }
 
+/** Sorts the results that follow an answer in the order of its calls. Results of other calls come last. */
+function sortResults(messages: readonly TranscriptMessage[]): readonly TranscriptMessage[] {
+  const sorted: TranscriptMessage[] = [];
+  for (let at = 0; at < messages.length; ) {
+    const message = messages[at++] as TranscriptMessage;
+    sorted.push(message);
+    if (message.role !== "assistant") continue;
+    const calls = message.content.flatMap((block) => (block.type === "toolCall" ? [block.id] : []));
+    const results: ToolResultMessage[] = [];
+    for (let next = messages[at]; next?.role === "toolResult"; next = messages[++at]) results.push(next);
+    const placeOf = ({ toolCallId }: ToolResultMessage) => {
+      const index = calls.indexOf(toolCallId);
+      return index === -1 ? calls.length : index;
+    };
+    sorted.push(...results.toSorted((a, b) => placeOf(a) - placeOf(b)));
+  }
+  return sorted;
+}
+
 type Tell = (kind: string, note: string, message: TranscriptMessage) => void;
 
 interface Found {
   readonly message: ToolResultMessage;
-  /** The index in the full list of messages. */
-  readonly index: number;
   /** `true` if something other than a result is between this result and its call. */
   readonly apart: boolean;
 }
@@ -73,7 +92,7 @@ function resultsByCall(messages: readonly TranscriptMessage[], tell: Tell): Read
     } else if (results.has(message.toolCallId)) {
       tell("duplicate_result", "A second result for the same call is dropped.", message);
     } else {
-      results.set(message.toolCallId, { message, index, apart: call !== speaker });
+      results.set(message.toolCallId, { message, apart: call !== speaker });
     }
   }
   return results;
@@ -88,14 +107,11 @@ function attachResults(
   const behind: ToolResultMessage[] = [];
   const gone = new Set<ToolCallBlock>();
   const made = policy.missingResults === "synthetic" && message.stopReason !== "aborted";
-  let last = -1;
   for (const block of message.content) {
     if (block.type !== "toolCall") continue;
     const found = results.get(block.id);
     if (found !== undefined) {
-      const isMoved = found.apart || found.index < last;
-      if (isMoved) tell("result_moved", "A result is moved after its call.", found.message);
-      last = Math.max(last, found.index);
+      if (found.apart) tell("result_moved", "A result is moved after its call.", found.message);
       behind.push(renameResult(found.message, block.name, tell));
     } else if (made) {
       tell(
