@@ -274,6 +274,8 @@ export interface OutboxStore {
   ): Promise<readonly OutboxRow[]>;
   /** Leases due rows to the owner for `leaseMs`, limited to channels that this process has. */
   due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]>;
+  /** Ends the owner's leases. */
+  release(outboxIds: readonly string[], owner: string): Promise<void>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
   failed(
     outboxId: string,

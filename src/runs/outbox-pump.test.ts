@@ -24,6 +24,11 @@ class Time {
     return this.#timers.length;
   }
 
+  /** Moves the clock without firing timers, as when a process is suspended. */
+  jump(ms: number): void {
+    this.#now += ms;
+  }
+
   async pass(ms: number): Promise<void> {
     const end = this.#now + ms;
     await settled();
@@ -89,6 +94,9 @@ function memoryOutbox(clock: { now(): number }): OutboxStore {
       return due
         .slice(0, most)
         .map((row) => set(row, { owner, leaseUntil: clock.now() + leaseMs }) as OutboxRow);
+    },
+    release: async (outboxIds, owner) => {
+      for (const outboxId of outboxIds) set(mine(outboxId, owner), { owner: null, leaseUntil: 0 });
     },
     delivered: async (outboxId, owner, receipt) => {
       set(mine(outboxId, owner), { state: "delivered", receipt, endedAt: clock.now() });
@@ -351,6 +359,53 @@ describe("the outbox", () => {
     await time.pass(0);
     expect(begun).toEqual(["a1", "a1"]);
     expect([await pump.retry("x"), await pump.drop("x")]).toEqual([null, null]);
+  });
+
+  test("rows that were leased while the process was suspended are delivered at once, in order", async () => {
+    const { open, begun, deliver } = held();
+    let suspend = () => time.jump(hour);
+    const storeOf: typeof memoryOutbox = (clock) => {
+      const store = memoryOutbox(clock);
+      const due: OutboxStore["due"] = async (...given) => {
+        suspend();
+        suspend = () => undefined;
+        return store.due(...given);
+      };
+      return { ...store, due };
+    };
+    const { time, pump, put } = setUp(deliver, {}, storeOf);
+    await put("a");
+    await put("a");
+    pump.start();
+    await time.pass(0);
+    expect(begun).toEqual(["a1"]);
+    open.get("a1")?.ok();
+    await time.pass(0);
+    expect(begun).toEqual(["a1", "a2"]);
+  });
+
+  test("a row that is due again before its failure is confirmed is delivered without waiting for its lease", async () => {
+    const { open, begun, deliver } = held();
+    const confirmed = Promise.withResolvers<void>();
+    const storeOf: typeof memoryOutbox = (clock) => {
+      const store = memoryOutbox(clock);
+      const failed: OutboxStore["failed"] = async (...given) => {
+        await store.failed(...given);
+        await confirmed.promise;
+      };
+      return { ...store, failed };
+    };
+    const { time, pump, put } = setUp(deliver, { random: () => 0 }, storeOf);
+    await put("a");
+    pump.start();
+    await time.pass(0);
+    open.get("a1")?.fail(new Error("busy"));
+    await time.pass(0);
+    pump.wake();
+    await time.pass(0);
+    confirmed.resolve();
+    await time.pass(0);
+    expect(begun).toEqual(["a1", "a1"]);
   });
 
   test("close waits for running deliveries, starts no more, and cuts off those that do not end", async () => {

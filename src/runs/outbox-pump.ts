@@ -43,6 +43,8 @@ interface LeasedRow {
   /** Aborts the delivery in progress, or `null` if there is none. */
   abort: ((reason: string) => void) | null;
   isDropped: boolean;
+  /** The same row, if it was leased again before its delivery had ended. */
+  again: OutboxRow | null;
 }
 
 /** Delivers outbox rows at least once, one at a time per target, in creation order unless a delivery fails. */
@@ -153,10 +155,18 @@ export class OutboxPump {
     const known = this.#held.get(row.outboxId);
     if (known !== undefined) {
       known.leaseEnd = leaseEnd;
-      if (known.abort === null) known.isDropped = false;
+      if (this.#lanes.get(known.lane)?.includes(known) === true) known.isDropped = false;
+      else if (known.isDropped || row.attempts !== known.row.attempts) known.again = row;
       return;
     }
-    const held: LeasedRow = { row, leaseEnd, lane: laneOf(row), abort: null, isDropped: false };
+    const held: LeasedRow = {
+      row,
+      leaseEnd,
+      lane: laneOf(row),
+      abort: null,
+      isDropped: false,
+      again: null,
+    };
     this.#held.set(row.outboxId, held);
     const lane = [...(this.#lanes.get(held.lane) ?? []), held];
     this.#lanes.set(
@@ -169,15 +179,23 @@ export class OutboxPump {
   #fill(): void {
     for (const [lane, waiting] of [...this.#lanes]) {
       if (this.#busy.size >= this.#options.concurrency || this.#state !== "open") return;
-      if (this.#busy.has(lane) || this.#isLeaseEnding(waiting[0])) continue;
-      const held = waiting.shift();
+      const [first, ...rest] = waiting;
+      if (first === undefined || this.#busy.has(lane)) continue;
       this.#lanes.delete(lane);
-      if (waiting.length > 0) this.#lanes.set(lane, waiting);
-      if (held === undefined) continue;
-      const delivery = this.#canDeliver(held) ? this.#deliver(held) : Promise.resolve();
-      const ended = delivery.then(() => {
-        this.#held.delete(held.row.outboxId);
+      const isLate = !first.isDropped && this.#isLeaseEnding(first);
+      const taken = isLate ? waiting : [first];
+      if (!isLate && rest.length > 0) this.#lanes.set(lane, rest);
+      const work = isLate
+        ? this.#giveBack(waiting)
+        : first.isDropped
+          ? Promise.resolve()
+          : this.#deliver(first);
+      const ended = work.then(() => {
         this.#busy.delete(lane);
+        for (const held of taken) {
+          this.#held.delete(held.row.outboxId);
+          if (held.again !== null) this.#hold(held.again, held.leaseEnd);
+        }
         this.#fill();
         this.wake();
       });
@@ -185,17 +203,16 @@ export class OutboxPump {
     }
   }
 
-  /**
-   * Whether the lease could expire during the delivery. If so, it is left to expire, and later rows wait until this row
-   * has been leased again.
-   */
-  #isLeaseEnding(held: LeasedRow | undefined): boolean {
-    if (held === undefined || held.isDropped || this.#canDeliver(held)) return false;
-    return this.#options.clock.now() <= held.leaseEnd + this.#options.idleMs;
+  /** Whether the lease could expire during the delivery, for example because the process was suspended. */
+  #isLeaseEnding({ leaseEnd }: LeasedRow): boolean {
+    return leaseEnd - this.#options.clock.now() < this.#options.timeoutMs;
   }
 
-  #canDeliver({ isDropped, leaseEnd }: LeasedRow): boolean {
-    return !isDropped && leaseEnd - this.#options.clock.now() >= this.#options.timeoutMs;
+  /** Makes rows due again at once. The rows of a target are given back together, so that they stay in order. */
+  async #giveBack(rows: readonly LeasedRow[]): Promise<void> {
+    const { store, owner, report } = this.#options;
+    const ids = rows.map(({ row }) => row.outboxId);
+    await store.release(ids, owner).catch(report);
   }
 
   async #deliver(held: LeasedRow): Promise<void> {

@@ -90,6 +90,14 @@ export class RunOutbox implements OutboxStore {
     });
   }
 
+  release(outboxIds: readonly string[], owner: string): Promise<void> {
+    return this.#ledger.change("unsynced", null, function* (tx) {
+      const sql =
+        "UPDATE outbox SET owner = NULL, lease_until = NULL WHERE outbox_id = ? AND state = 'queued' AND owner = ?";
+      for (const outboxId of outboxIds) yield* tx.run(sql, outboxId, owner);
+    });
+  }
+
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void> {
     return this.#ledger.change("unsynced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = 'delivered', ended_at = ?, receipt = ?, attempts = attempts + 1, owner = NULL,
