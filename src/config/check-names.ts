@@ -10,7 +10,7 @@ import { pathText } from "./tree.ts";
 /** Every process has these channels. */
 const builtInChannels = ["cli", "console"];
 
-/** Reports agents and channels that channels and schedules name, but that do not exist. */
+/** Reports agents and channels that channels and schedules name, but that do not exist or cannot be used. */
 export function checkNames(
   config: Config,
   sources: ReadonlyMap<string, Source>,
@@ -40,9 +40,16 @@ export function checkNames(
     return report(channel, path, "a channel with a url, because this one sends no messages", []);
   };
   return [
-    ...Object.entries(config.channels).flatMap(([id, { agent }]) =>
-      checkAgent(agent, ["channels", id, "agent"]),
-    ),
+    ...Object.entries(config.channels).flatMap(([id, { agent }]) => {
+      const path = ["channels", id, "agent"];
+      if (agent === null || config.session.scope !== "global") return checkAgent(agent, path);
+      return report(
+        agent,
+        path,
+        "no agent, because session.scope is global: all messages share a session",
+        [],
+      );
+    }),
     ...Object.entries(config.schedules).flatMap(([name, { agent, deliverTo }]) => [
       ...checkAgent(agent, ["schedules", name, "agent"]),
       ...checkChannel(deliverTo.channel, ["schedules", name, "deliverTo", "channel"]),

@@ -29,11 +29,11 @@ export function isCronExpression(text: string): boolean {
 }
 
 const cronFields = [
-  "a minute from 0 to 59 in the first field",
-  "an hour from 0 to 23 in the second field",
-  "a day of the month from 1 to 31 in the third field",
-  "a month from 1 to 12 in the fourth field",
-  "a day of the week from 0 (Sunday) to 7 in the fifth field",
+  "first field: minutes from 0 to 59",
+  "second field: hours from 0 to 23",
+  "third field: days of the month from 1 to 31",
+  "fourth field: months from 1 to 12",
+  "fifth field: days of the week from 0 (Sunday) to 7",
 ] as const;
 
 /**
@@ -47,7 +47,10 @@ export function describeCronProblem(text: string): string | null {
     const alone = fields.map((_, other) => (other === index ? field : "*"));
     return !isCronExpression(alone.join(" "));
   });
-  return cronFields[wrong] ?? "a time that occurs; this one never does";
+  const field = cronFields[wrong];
+  return field === undefined
+    ? "a time that occurs; this one never does"
+    : `a valid ${field}, ranges in ascending order, steps from 1`;
 }
 
 export function isTimeZone(name: string): boolean {

@@ -96,12 +96,22 @@ test.each([
   );
 });
 
+test("[CHT24] a channel's agent is reported if all messages go to one session", async () => {
+  const told = await problemsOf(
+    `session: { scope: global }\nagents: { desk: {} }\nchannels:\n  team: { ${slack}, settings: { botToken: x, signingSecret: y }, agent: desk }\n`,
+  );
+  expect(told).toMatch(
+    /channels\.team\.agent: found "desk", expected no agent, because session\.scope is global/,
+  );
+});
+
 test.each([
-  ["61 9 * * 1-5", "a minute from 0 to 59 in the first field"],
-  ["0 25 * * *", "an hour from 0 to 23 in the second field"],
-  ["0 9 32 * *", "a day of the month from 1 to 31 in the third field"],
-  ["0 9 * FOO *", "a month from 1 to 12 in the fourth field"],
-  ["0 9 * * 8", "a day of the week from 0 (Sunday) to 7 in the fifth field"],
+  ["61 9 * * 1-5", "a valid first field: minutes from 0 to 59"],
+  ["0 25 * * *", "a valid second field: hours from 0 to 23"],
+  ["0 9 32 * *", "a valid third field: days of the month from 1 to 31"],
+  ["0 9 * FOO *", "a valid fourth field: months from 1 to 12"],
+  ["0 9 * * 8", "a valid fifth field: days of the week from 0 (Sunday) to 7"],
+  ["0 17-9 * * *", "a valid second field: hours from 0 to 23, ranges in ascending order, steps from 1"],
   ["0 0 30 2 *", "a time that occurs; this one never does"],
   ["0 9 * *", 'five fields such as "0 9 * * 1-5"'],
 ])("[SCH15] the cron expression %s is reported with what it needs", async (cron, needed) => {

@@ -140,7 +140,7 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
     agentToAgent: { enabled: true, allow: ["desk -> main"] },
   },
   session: {
-    scope: "global",
+    scope: "per-sender",
     dmScope: "per-peer",
     identityLinks: { ann: ["desk:U1"] },
     sendPolicy: {
@@ -178,6 +178,7 @@ const everySetting = (root: string, rule: typeof idle | typeof daily): ConfigInp
       url: "http://127.0.0.1:9/out",
       user: "ann",
       users: { U1: "ann" },
+      agent: "desk",
       historyLimit: 30,
       dmHistoryLimit: 20,
       dms: { U1: { historyLimit: 10 } },

@@ -138,7 +138,7 @@ const channelFields = {
     text,
   ),
   agent: setting(
-    "The agent that receives messages which name none. `null` means the default agent.",
+    "The agent for messages that do not name an agent. `null` means the default agent.",
     orNone(agentIdKind, "the default agent"),
     null,
   ),
