@@ -103,7 +103,7 @@ export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayloa
 
 const channelArea = "channels";
 
-/** Returns only warnings, because a channel whose packages are missing affects nothing else. */
+/** These are warnings, because other channels and commands still work. */
 export function channelFindings(channels: readonly ChatChannelPayload[]): FindingPayload[] {
   return channels.flatMap(({ name, problem, remedy }) =>
     problem === undefined || remedy === undefined

@@ -6,7 +6,7 @@ import type { OutboxRowPayload } from "../protocol/outbox.ts";
 import type { OutboxState } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
 import { action, allUsersOption, examples, upTo } from "./command.ts";
-import { noteOthers } from "./connection/other-users.ts";
+import { otherUsersNote } from "./connection/other-users.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
 import { printAnswer, printLines, printPayload } from "./output/answer.ts";
@@ -62,9 +62,10 @@ async function listOutbox(cli: Invocation<OutboxListOptions>): Promise<void> {
   const filter = present({ states: wanted, limit });
   await withSkeinCalls(cli, async ({ calls, asker, userId }) => {
     const payload = await calls.call("outbox.list", { ...filter, ...userFilter(cli) });
-    const notes = await noteOthers(cli, async () => {
-      const all = await calls.call("outbox.list", { ...filter, limit: maxRows, allUsers: true });
-      return all.messages.filter((row) => (row.userId ?? null) !== userId).length;
+    const notes = await otherUsersNote(cli, async () => {
+      const { messages } = await calls.call("outbox.list", { ...filter, limit: maxRows, allUsers: true });
+      const others = messages.filter((row) => (row.userId ?? null) !== userId).length;
+      return { others, isExact: messages.length < maxRows };
     });
     printList(cli, payload, {
       columns: withUserColumn(

@@ -7,7 +7,7 @@ import type { Params } from "../protocol/method-table.ts";
 import type { SearchPayload, SessionRow, TrashRow } from "../protocol/session-list.ts";
 import type { CommandContext } from "./command.ts";
 import { action, allUsersOption, examples, upTo, wholeNumber } from "./command.ts";
-import { noteOthers, shouldCountOthers } from "./connection/other-users.ts";
+import { otherUsersNote, shouldCountOthers } from "./connection/other-users.ts";
 import { resolveRef } from "./connection/resolve-session.ts";
 import type { OpenCalls } from "./connection/with-calls.ts";
 import { waitForIndex, withCalls } from "./connection/with-calls.ts";
@@ -135,9 +135,9 @@ async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, quer
   const filter = { ...query, ...present({ agentId }) };
   const own = shouldCountOthers(cli) ? { total: true } : {};
   const payload = await open.calls.call("sessions.list", { ...filter, ...userFilter(cli), ...own });
-  const others = await noteOthers(cli, async () => {
+  const others = await otherUsersNote(cli, async () => {
     const all = await open.calls.call("sessions.list", { ...filter, limit: 1, allUsers: true, total: true });
-    return (all.total ?? 0) - (payload.total ?? 0);
+    return { others: (all.total ?? 0) - (payload.total ?? 0), isExact: true };
   });
   const { sessions, nextCursor, indexing } = payload;
   const isBusy = sessions.some((row) => statusOf(row) !== "");

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { ToolResult } from "../tools/session-tool.ts";
 import type { CommandContext } from "./command.ts";
@@ -10,7 +9,7 @@ import { ChildPrinter } from "./connection/watch-run.ts";
 import type { OpenSkeinCalls } from "./connection/with-skein-calls.ts";
 import { withSkeinCalls } from "./connection/with-skein-calls.ts";
 import type { AnswerLine } from "./output/answer.ts";
-import { printLines, printNotice } from "./output/answer.ts";
+import { printLines } from "./output/answer.ts";
 import type { ExitCode } from "./output/errors.ts";
 import { formatCount } from "./output/format.ts";
 import type { Invocation } from "./output/invocation.ts";
@@ -137,10 +136,7 @@ function argumentsOf({ terminal, options }: Invocation<SpawnOptions>, words: rea
 function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId: string): ExitCode {
   const { terminal, options } = cli;
   if (options.json === true || exitOf(result) !== 0) {
-    const exit = printToolResult(cli, result) || endOf(result);
-    if (result.code === "agent_not_allowed" && options.runtime !== "acp")
-      printNotice(cli, allowingSetting(options, agentId));
-    return exit;
+    return printToolResult(cli, result) || endOf(result);
   }
   const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: reply } = result;
   const line = (title: string, value: unknown): AnswerLine => [
@@ -159,13 +155,6 @@ function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId
   ]);
   if (typeof reply === "string" && reply !== "") printText(terminal, reply);
   return endOf(result);
-}
-
-/** The tool's error is meant for a model. This hint names the setting that the user must change. */
-function allowingSetting({ under, session = "main" }: SpawnOptions, agentId: string): string {
-  const parsed = readKey(session);
-  const asker = "agentId" in parsed ? parsed.agentId : agentId;
-  return `to allow it, add ${under} to agents.${asker}.subagents.allowAgents in the configuration`;
 }
 
 function tokensIn(usage: unknown): string | undefined {

@@ -155,7 +155,7 @@ function printAddress(cli: Invocation<StartOptions>, gateway: OpenGateway | Alre
   const { url, pid, startedAt } = gateway.isMine ? { ...gateway, pid: process.pid } : gateway.running;
   const link = present({ link: gateway.link });
   const payload: StartPayload = { url, ...link, pid, startedAt, wasRunning: !gateway.isMine };
-  printAnswer(cli, payload, [...linesOf(gateway, payload), ...portLines(cli, gateway)]);
+  printAnswer(cli, payload, [...linesOf(gateway, payload), ...unappliedLines(cli, gateway)]);
 }
 
 function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: StartPayload): AnswerLine[] {
@@ -174,14 +174,27 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   ];
 }
 
-/** Says that the running gateway keeps its port, if another one was requested. */
-function portLines(
+/** Names the options that a running gateway does not apply. */
+function unappliedLines(
   { options }: Invocation<StartOptions>,
   gateway: OpenGateway | AlreadyRunning,
 ): AnswerLine[] {
-  const { port = 0 } = options;
-  if (gateway.isMine || port === 0 || Number(new URL(gateway.running.url).port) === port) return [];
-  return [`--port ${port} was not applied. To change the port, stop the running gateway first.`];
+  if (gateway.isMine) return [];
+  const { port = 0, host, expose } = options;
+  const given = [
+    ...(port === 0 || port === portOf(gateway.running.url) ? [] : [`--port ${port}`]),
+    ...(host === undefined ? [] : [`--host ${host}`]),
+    ...(expose === true ? ["--expose"] : []),
+  ];
+  if (given.length === 0) return [];
+  const was = given.length === 1 ? "was" : "were";
+  return [`${given.join(" ")} ${was} not applied. To change this, stop the running gateway first.`];
+}
+
+/** A URL leaves out the port that its scheme implies. */
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 }
 
 function linkLines(link: string): AnswerLine[] {

@@ -99,7 +99,7 @@ describe("the order of checks", () => {
       status: "forbidden",
       code: "agent_not_allowed",
       error:
-        "agentId is not allowed for sessions_spawn (allowed: none). The setting subagents.allowAgents of the agent main allows others.",
+        "agentId is not allowed for sessions_spawn (allowed: none). An operator can add it to agents.main.subagents.allowAgents.",
     });
     expect(
       await refusalOf({ ...wrong, agentId: "none" }, { own: { subagents: { ...open, allowAgents: ["*"] } } }),

@@ -171,7 +171,7 @@ export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | nul
   const { allowAgents } = own.subagents;
   if (targetId === own.id || allowAgents.includes("*") || allowAgents.includes(targetId)) return null;
   const allowed = allowAgents.length === 0 ? "none" : allowAgents.join(", ");
-  const error = `agentId is not allowed for sessions_spawn (allowed: ${allowed}). The setting subagents.allowAgents of the agent ${own.id} allows others.`;
+  const error = `agentId is not allowed for sessions_spawn (allowed: ${allowed}). An operator can add it to agents.${own.id}.subagents.allowAgents.`;
   return forbidden("agent_not_allowed", error);
 }
 

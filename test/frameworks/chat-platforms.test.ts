@@ -174,7 +174,7 @@ test("[CHT16] a request that failed is accepted when it is sent again", async ()
   slack.failNext("auth.test", { body: { ok: false, error: "internal_error" } });
   const event = slack.event({ text: "Hello", channel: "D0ANN" });
   expect(await slackSends(event)).toBe(503);
-  expect(world.log()).toContain("Slack did not accept the botToken");
+  expect(world.log()).toContain("Slack did not accept channels.team.settings.botToken");
   expect(await slackSends(event, { retry: 1 })).toBe(200);
   expect((await model.request(0)).lastUserText).toBe("Hello");
 });
@@ -456,7 +456,7 @@ describe("GitHub", () => {
     github.failNext("/app", { status: 500, body: {} });
     const event = github.event("@skein-helper Hello");
     expect(await world.githubSends(event)).toBe(503);
-    expect(world.log()).toContain("GitHub did not accept the token");
+    expect(world.log()).toContain("GitHub did not accept channels.repo.settings.token");
     expect(await world.githubSends(event)).toBe(200);
     (await model.request(0)).finish("Hello.");
     await github.call(comments);

@@ -19,12 +19,13 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-/** Creates packages whose code fails when it is loaded. */
+/** Creates packages whose code fails when it is loaded. Without a version, the package is damaged. */
 function install(versions: Readonly<Record<string, string>>): void {
   for (const [name, version] of Object.entries(versions)) {
     const place = join(folder.path, "node_modules", name);
     mkdirSync(place, { recursive: true });
-    writeFileSync(join(place, "package.json"), JSON.stringify({ name, version, type: "module" }));
+    const manifest = version === "" ? "" : JSON.stringify({ name, version, type: "module" });
+    writeFileSync(join(place, "package.json"), manifest);
     writeFileSync(join(place, "index.js"), 'throw new Error("loaded");');
   }
 }
@@ -47,6 +48,12 @@ describe.each([
     { chat: "4.41.0", "@chat-adapter/telegram": "4.38.9" },
     "cannot use @chat-adapter/telegram 4.38.9, because Skein supports 4.39 or newer, below 5",
     "Run: npm install @chat-adapter/telegram@4",
+  ],
+  [
+    "a damaged package",
+    { chat: "", "@chat-adapter/telegram": "4.39.0" },
+    "cannot use chat, because",
+    "Run: npm install chat@4",
   ],
 ] as const)("%s", (_, versions, problem, remedy) => {
   test("[CHT22] doctor reports a chat channel with the command that installs them", async () => {

@@ -309,7 +309,7 @@ describe.each(["with", "without"])("the command line %s a gateway", (how) => {
     ["outbox", 1],
   ])("[OPR8] %s ls says how many rows of other users it leaves out", async (command, count) => {
     const { out } = await cliAt(command, "ls");
-    expect(out).toMatch(new RegExp(`\n${count} more of other users: --all-users\n$`));
+    expect(out).toMatch(new RegExp(`\n${count} more of other users \\(use --all-users\\)\n$`));
     for (const more of ["--all-users", "--user=ann", "--json"])
       expect((await cliAt(command, "ls", more)).out).not.toContain("more of other users");
   });

@@ -29,8 +29,8 @@ interface ConnectOptions {
 }
 
 /**
- * The tokens with which a bot writes as an account of its own. Without the ID of that account, it would answer itself and
- * notice no mention.
+ * The setting with the token of the bot's own account. Without that account's ID, the bot would answer itself and miss
+ * mentions.
  */
 const ownAccountTokens: Partial<Record<ChatAdapterName, string>> = { slack: "botToken", github: "token" };
 
@@ -59,7 +59,7 @@ export async function connectChat(
   const token = ownAccountTokens[settings.adapter];
   if (token !== undefined && settings.settings[token] !== undefined && adapter.botUserId === undefined) {
     await chat.shutdown();
-    const problem = `${platform.title} did not accept the ${token} of channel "${channel}", or could not be reached`;
+    const problem = `${platform.title} did not accept channels.${channel}.settings.${token}, or could not be reached`;
     throw new SkeinError("unavailable", { problem, advice: `Check channels.${channel}.settings.${token}` });
   }
   return { chat, adapter };

@@ -27,9 +27,8 @@ export function findPackages(
   folders: readonly string[],
 ): readonly FoundPackage[] {
   const names = [sdk, platform.package];
-  const manifests = names.map((name) =>
-    findManifest(name, [...folders, dirname(fileURLToPath(import.meta.url))]),
-  );
+  const from = [...folders, dirname(fileURLToPath(import.meta.url))];
+  const manifests = names.map((name) => findManifest({ channel, platform, name }, from));
   const missing = names.filter((_, index) => manifests[index] === null);
   const install = `npm install ${missing.map((name) => `${name}@${supported.major}`).join(" ")}`;
   if (missing.length > 0) {
@@ -43,8 +42,7 @@ export function findPackages(
     const [major = 0, minor = 0] = version.split(".").map(Number);
     if (major === supported.major && minor >= supported.minor)
       return { name, version, entry: join(folder, entry) };
-    const problem = `Channel "${channel}" (${platform.title}) cannot use ${name} ${version}, because Skein supports ${supported.range}`;
-    throw new SkeinError("unavailable", { problem, advice: `Run: npm install ${name}@${supported.major}` });
+    throw unusable({ channel, platform, name: `${name} ${version}` }, `Skein supports ${supported.range}`);
   });
 }
 
@@ -88,6 +86,18 @@ interface SdkExports {
   Button(options: object): unknown;
 }
 
+interface WantedPackage {
+  readonly channel: string;
+  readonly platform: ChatPlatform;
+  readonly name: string;
+}
+
+function unusable({ channel, platform, name }: WantedPackage, why: string, cause?: unknown): SkeinError {
+  const problem = `Channel "${channel}" (${platform.title}) cannot use ${name}, because ${why}`;
+  const advice = `Run: npm install ${name.split(" ")[0]}@${supported.major}`;
+  return new SkeinError("unavailable", { problem, advice }, { cause });
+}
+
 interface Manifest {
   readonly folder: string;
   readonly version: string;
@@ -99,19 +109,26 @@ interface Manifest {
  * Node's own resolution starts at Skein's files. A channel's packages can also be installed next to the configuration,
  * for example if Skein itself is installed globally.
  */
-function findManifest(name: string, folders: readonly string[]): Manifest | null {
+function findManifest(wanted: WantedPackage, folders: readonly string[]): Manifest | null {
+  const { name } = wanted;
   for (const start of folders) {
     for (let folder = start; ; folder = dirname(folder)) {
       const found = join(folder, "node_modules", name);
-      if (existsSync(join(found, "package.json"))) return readManifest(found);
+      if (existsSync(join(found, "package.json"))) return readManifest(wanted, found);
       if (dirname(folder) === folder) break;
     }
   }
   return null;
 }
 
-function readManifest(folder: string): Manifest {
-  const value: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+function readManifest(wanted: WantedPackage, folder: string): Manifest {
+  const file = join(folder, "package.json");
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw unusable(wanted, `${file} cannot be read (${thrownText(error)})`, error);
+  }
   const { version, main, exports } = (isRecord(value) ? value : {}) as Readonly<Record<string, unknown>>;
   const root = isRecord(exports) ? exports["."] : exports;
   const entry = isRecord(root) ? (root.import ?? root.default) : root;

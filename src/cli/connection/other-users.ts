@@ -10,14 +10,15 @@ export function shouldCountOthers({
 }
 
 /** Returns the note below a list about rows of other users, if there are any and the caller may see them. */
-export async function noteOthers(
+export async function otherUsersNote(
   cli: Invocation<AllUsersOption>,
-  count: () => Promise<number>,
+  count: () => Promise<{ readonly others: number; readonly isExact: boolean }>,
 ): Promise<string[]> {
   if (!shouldCountOthers(cli)) return [];
   try {
-    const others = await count();
-    return others > 0 ? [`${others} more of other users: --all-users`] : [];
+    const { others, isExact } = await count();
+    const number = `${isExact ? "" : "at least "}${others}`;
+    return others > 0 ? [`${number} more of other users (use --all-users)`] : [];
   } catch (error) {
     const isKnown = error instanceof CallError || error instanceof SkeinError;
     if (isKnown && error.code === "forbidden") return [];
