@@ -132,7 +132,7 @@ function kindsOf(text: string): SessionKind[] {
 async function printSessions(cli: Invocation<ListOptions>, open: OpenCalls, query: ListQuery): Promise<void> {
   await waitForIndex(open);
   const { agentId } = open.reader;
-  const filter = { ...query, ...present({ agentId }) };
+  const filter = { ...query, includeGlobal: true, ...present({ agentId }) };
   const own = shouldCountOthers(cli) ? { total: true } : {};
   const payload = await open.calls.call("sessions.list", { ...filter, ...userFilter(cli), ...own });
   const others = await otherUsersNote(cli, async () => {

@@ -37,6 +37,13 @@ const json = async (...args: string[]) => JSON.parse((await skein(...args, "--js
 /** Returns the session IDs in a list, in list order. */
 const ids = (list: { sessions: { sessionId: string }[] }) => list.sessions.map(({ sessionId }) => sessionId);
 
+test("sessions ls lists the session that all messages share", async () => {
+  const store = await createStore({ dir });
+  await store.sessions.create({ agentId: "main" }, { key: "global", cwd: home });
+  await store.close();
+  expect((await skein("sessions", "ls")).out).toMatch(/^global /m);
+});
+
 describe("references", () => {
   test.each([
     ["agent:main:session:trip", "trip"],

@@ -163,6 +163,7 @@ export class Desk {
     const { userId, ...filter } = this.#filter;
     return this.#client.call("sessions.list", {
       ...filter,
+      includeGlobal: true,
       ...usersParam(this.#client, userId),
       limit,
       ...(cursor === undefined ? { total: true } : { cursor }),
