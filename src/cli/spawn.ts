@@ -96,7 +96,7 @@ async function spawnCommand(cli: Invocation<SpawnOptions>, words: readonly strin
       { name: "sessions_spawn", args: argumentsOf(cli, words), ref, key },
       {
         waits,
-        show: (result) => printSpawned(cli, result, open.asker.agentId),
+        show: (result) => printSpawned(cli, result),
         ...(isShown ? { watch: () => watchChild(open, { ref, task: words.join(" ") }) } : {}),
       },
     );
@@ -133,7 +133,7 @@ function argumentsOf({ terminal, options }: Invocation<SpawnOptions>, words: rea
   };
 }
 
-function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult, agentId: string): ExitCode {
+function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult): ExitCode {
   const { terminal, options } = cli;
   if (options.json === true || exitOf(result) !== 0) {
     return printToolResult(cli, result) || endOf(result);
