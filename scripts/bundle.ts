@@ -51,7 +51,9 @@ function source(name: string): string {
 }
 
 async function bundle(input: Record<string, string>, dir: string): Promise<void> {
-  const shared = new SharedChunks(mainParts.map(source), Object.values(input));
+  const entries = Object.values(input);
+  const isForNode = entries.includes(source("index"));
+  const shared = new SharedChunks(isForNode ? mainParts.map(source) : [], entries);
   const build = await rolldown({
     input,
     platform: "node",
@@ -59,7 +61,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     plugins: [{ name: "shared-chunks", moduleParsed: (file) => shared.add(file) }],
     // A module that is loaded lazily in one location can be loaded eagerly in another.
     checks: { ineffectiveDynamicImport: false },
-    // Required by shared chunks. Entry points export nothing more, because all their modules are in such chunks.
+    // Required by `includeDependenciesRecursively: false`. The entry points still export only what their source exports.
     preserveEntrySignatures: "allow-extension",
     treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
     logLevel: "warn",
@@ -110,6 +112,9 @@ class SharedChunks {
 
   #findNames(): Map<string, string> {
     const names = new Map<string, string>();
+    const renamed = this.#parts.filter((part) => !this.#imports.has(part));
+    if (renamed.length > 0)
+      throw new Error(`mainParts names files that are not bundled: ${renamed.join(", ")}`);
     for (const part of this.#parts)
       for (const id of this.#reach([part]))
         names.set(id, `${names.has(id) ? `${names.get(id)}-` : ""}${basename(part, ".ts")}`);

@@ -25,9 +25,12 @@ beforeEach(async () => {
   symlinkSync(join(import.meta.dirname, "node_modules"), join(folder.path, "node_modules"));
 });
 afterEach(async () => {
-  await gateway.close();
-  telegram.close();
-  folder.remove();
+  try {
+    await gateway.close();
+  } finally {
+    telegram.close();
+    folder.remove();
+  }
 });
 
 /** Starts the configuration of the page with the stand-in's settings. */

@@ -449,7 +449,7 @@ describe("GitHub", () => {
     expect([world.model.count, await world.keys()]).toEqual([0, []]);
   });
 
-  test("[CHT16] an event is accepted when it is sent again after GitHub did not tell the bot's own ID", async () => {
+  test("[CHT16] an event is accepted when it is sent again after the lookup of the bot's account failed", async () => {
     const world = await openWorld({ channel: "streaming: off" });
     const { github, model } = world;
     github.failNext("/user", { status: 500, body: {} });

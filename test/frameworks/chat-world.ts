@@ -21,7 +21,10 @@ export interface WorldOptions {
   readonly packages?: Readonly<Record<string, string>> | null;
 }
 
-/** A gateway with a channel to each platform, `team`, `tg`, `wa` and `gh`, and a model that answers when the test wants it to. */
+/**
+ * A gateway with a channel to each platform, `team`, `tg`, `wa` and `gh`, and a model that answers when the test wants it
+ * to.
+ */
 export class ChatWorld {
   readonly slack = new SlackStandIn();
   readonly telegram = new TelegramStandIn();

@@ -21,7 +21,10 @@ export class CommandFailed extends Error {
   }
 }
 
-/** Prints an error as one line, or as JSON. Further problems of a configuration follow, each on a line of its own. `terminal.command` is the command line that failed. */
+/**
+ * Prints an error as one line, or as JSON. Further problems of a configuration follow, each on a line of its own.
+ * `terminal.command` is the command line that failed.
+ */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
   if (error instanceof CommandFailed) return error.exit;
   const { code, text, exit } = describe(error, terminal.command);
