@@ -456,7 +456,7 @@ describe("GitHub", () => {
     github.failNext("/app", { status: 500, body: {} });
     const event = github.event("@skein-helper Hello");
     expect(await world.githubSends(event)).toBe(503);
-    expect(world.log()).toContain("GitHub did not accept channels.repo.settings.token");
+    expect(world.log()).toContain("GitHub did not accept channels.gh.settings.token");
     expect(await world.githubSends(event)).toBe(200);
     (await model.request(0)).finish("Hello.");
     await github.call(comments);

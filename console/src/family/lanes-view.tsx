@@ -64,7 +64,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
   const x = (at: number) => Math.min(width + 60, Math.max(-60, scale.xOf(at) - left));
   const isVisible = (from: number, to: number) => x(to) > -60 && x(from) < width + 60;
   const edges = placeEdges(
-    layout.edges.filter(({ leftAt, at, startedAt }) => isVisible(leftAt, startedAt ?? at)),
+    layout.edges.filter(({ leftAt, at, startedAt }) => isVisible(leftAt ?? at, startedAt ?? at)),
     rows,
     x,
     (at) => scale.isFolded(at + left),

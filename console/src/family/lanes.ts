@@ -51,8 +51,8 @@ export interface EdgeMark extends MarkText {
   readonly fromKey: string;
   readonly toKey: string;
   readonly at: number;
-  /** When the run ended that this edge answers for. Otherwise the same as `at`. */
-  readonly leftAt: number;
+  /** When the run ended that this edge answers for. `null` if it answers for none. */
+  readonly leftAt: number | null;
   /** When the run started that this edge caused. `null` if it has not started or joined another run. */
   readonly startedAt: number | null;
 }
@@ -132,7 +132,7 @@ export function layOutLanes(
         fromKey,
         toKey,
         at,
-        leftAt: answered?.to ?? at,
+        leftAt: answered?.to ?? null,
         startedAt: findStart(edge),
         href: edgePath(edge, place),
         title: `${edgeNames[kind]}: ${names.get(fromKey)} → ${names.get(toKey)}`,

@@ -45,9 +45,9 @@ export function placeEdges(
     if (from === undefined || to === undefined) return [];
     const top = Math.min(from.index, to.index);
     const bottom = Math.max(from.index, to.index);
-    const isAnswer = mark.leftAt < mark.at;
+    const left = mark.leftAt === null ? null : xOf(mark.leftAt);
     const start = mark.startedAt === null ? null : xOf(mark.startedAt);
-    const min = isAnswer ? xOf(mark.leftAt) : Number.NEGATIVE_INFINITY;
+    const min = left ?? Number.NEGATIVE_INFINITY;
     const max = start === null ? Number.POSITIVE_INFINITY : start - tipWidth;
     const wanted = Math.max(min, Math.min(max, xOf(mark.at)));
     const near = placed.slice(-60).filter((other) => other.top <= bottom && top <= other.bottom);
@@ -60,7 +60,7 @@ export function placeEdges(
       findFree(10, max) ??
       findFree(7, max) ??
       findFree(3, max) ??
-      (isAnswer ? findFree(7, Number.POSITIVE_INFINITY) : undefined) ??
+      (left === null ? undefined : findFree(7, Number.POSITIVE_INFINITY)) ??
       wanted;
     placed.push({ x, top, bottom });
     const crossed = byIndex
@@ -70,7 +70,7 @@ export function placeEdges(
       {
         mark,
         thread: from.lane.thread,
-        fromX: isAnswer ? min : x,
+        fromX: left ?? x,
         x,
         toX: start !== null && start - x >= tipWidth ? start : null,
         fromY: from.y,
