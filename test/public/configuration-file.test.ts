@@ -96,6 +96,12 @@ test.each([
   );
 });
 
+test("[SCH15] a schedule's message that is blank is reported", async () => {
+  expect(await problemsOf('schedules: { daily: { cron: "@daily", message: "  " } }\n')).toContain(
+    'schedules.daily.message: found "  ", expected text that is not blank',
+  );
+});
+
 test("[CHT24] a channel's agent is reported if all messages go to one session", async () => {
   const told = await problemsOf(
     `session: { scope: global }\nagents: { desk: {} }\nchannels:\n  team: { ${slack}, settings: { botToken: x, signingSecret: y }, agent: desk }\n`,

@@ -6,7 +6,7 @@ import {
   timeZonePattern,
 } from "../../core/due-times.ts";
 import * as s from "../../core/schema.ts";
-import { agentIdKind, choice, optional, orNone, text } from "../settings/kinds.ts";
+import { agentIdKind, choice, optional, orNone, text, textLike } from "../settings/kinds.ts";
 import type { Setting, ValueKind } from "../settings/setting.ts";
 import { group, setting, table } from "../settings/setting.ts";
 import { keysLike } from "./tables.ts";
@@ -65,7 +65,7 @@ const schedule = group("A message that an agent receives at certain times.", {
     orNone(agentIdKind, "the default agent"),
     null,
   ),
-  message: required("The message.", text),
+  message: required("The message.", textLike("\\S", "text that is not blank")),
   session: setting(
     "The session that receives the message: a new one for every run (`isolated`), one for all runs of this schedule (`job`), or the agent's `main` session.",
     choice("isolated", "job", "main"),
