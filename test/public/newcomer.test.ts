@@ -428,7 +428,7 @@ describe("errors with a remedy", () => {
     const { err, exit } = await cli("spawn", "repeat hello", "--under", "reh");
     expect(exit).toBe(1);
     expect(err).toContain("agentId is not allowed for sessions_spawn (allowed: none)");
-    expect(err).toContain("add reh to agents.main.subagents.allowAgents in the configuration");
+    expect(err).toContain("An operator can add it to agents.main.subagents.allowAgents");
   });
 
   test("a failed run is thrown and not logged if the program awaits it", async () => {

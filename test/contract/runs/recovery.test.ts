@@ -165,7 +165,8 @@ describe("recovery of a run whose owner died", () => {
     expect(end).toMatchObject({ state: "ok" });
     expect(done).toEqual(["again"]);
     expect(pairingProblems(messages)).toEqual([]);
-    expect(said[3]).toMatch(/interrupted.*unknown whether the call took effect/);
+    const results = said.slice(2, -1).join("\n");
+    expect(results).toMatch(/interrupted.*unknown whether the call took effect/);
     expect(said.at(-1)).toBe("assistant: So be it.");
   });
 
