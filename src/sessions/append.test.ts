@@ -158,7 +158,7 @@ describe("the guard", () => {
       "no pending call has the ID b",
     ]);
     // Two calls can name the same entry, for example if an agent's own tool returns the ID of a run.
-    expect(await answer([result("c", long), "2"], [result("d"), "2"])).toEqual(["new result_capped", "new"]);
+    expect(await answer([result("d"), "2"], [result("c", long), "2"])).toEqual(["new", "new result_capped"]);
     expect(await transcript(store)).toEqual([
       "assistant",
       ...["a", "b", "c", "d"].map((id) => `toolResult ${id}`),

@@ -153,8 +153,8 @@ export async function prepareResult(
 }
 
 /**
- * Appends tool results in one write, each under the rules of {@link guardedAppend}, and returns what became of each. If
- * one is rejected, the others are still written.
+ * Appends tool results in one write and in the order of their calls, each under the rules of {@link guardedAppend}, and
+ * returns what became of each. If one is rejected, the others are still written.
  */
 export async function appendResults(
   store: Store,
@@ -165,15 +165,23 @@ export async function appendResults(
 ): Promise<readonly GuardedAppend[]> {
   const ids = results.flatMap(({ item: { id } }) => (id === undefined ? [] : [id]));
   let items: readonly (AppendItem | "there" | "unexpected")[] = [];
+  let inOrder: readonly AppendItem[] = [];
   const { known, written } = await appendOnLeaf(store, scope, sessionId, ids, options, (path, found) => {
-    items = itemsToWrite(results, path, found);
-    return { items: items.filter((item) => typeof item === "object"), notes: [] };
+    const calls = pendingCalls(path).calls.map(({ id }) => id);
+    const orderOf = ({ draft }: AppendItem) => calls.indexOf(answeredCallOf(draft) ?? "");
+    items = itemsToWrite(results, calls, found);
+    inOrder = items.filter((item) => typeof item === "object").toSorted((a, b) => orderOf(a) - orderOf(b));
+    return { items: inOrder, notes: [] };
   });
-  const left = [...written];
   return results.map(({ item: { id = "" }, callId, notes }, index) => {
-    const item = items[index];
+    const item = items[index] ?? "unexpected";
     if (item === "unexpected") return notWritten(`no pending call has the ID ${callId}`);
-    if (item !== "there") return { entries: left.splice(0, 1), notes, refused: null };
+    if (item !== "there")
+      return {
+        entries: written.slice(inOrder.indexOf(item), inOrder.indexOf(item) + 1),
+        notes,
+        refused: null,
+      };
     const entry = known.get(id) ?? written.find((each) => each.id === id);
     return { entries: entry === undefined ? [] : [entry], notes: [], refused: null, wasThere: true };
   });
@@ -182,10 +190,10 @@ export async function appendResults(
 /** Matches results with the pending calls. A call is answered once, and an entry ID is used for one call. */
 function itemsToWrite(
   results: readonly ReadyResult[],
-  path: readonly Entry[],
+  calls: readonly string[],
   known: ReadonlyMap<string, Entry>,
 ): (AppendItem | "there" | "unexpected")[] {
-  const pending = pendingCalls(path).calls.map(({ id }) => id);
+  const pending = [...calls];
   const callOf = new Map([...known].map(([id, entry]) => [id, answeredCallOf(entry)]));
   return results.map(({ item, callId }) => {
     const { id, draft } = item;

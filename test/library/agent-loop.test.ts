@@ -94,11 +94,9 @@ describe("the tools of a turn", () => {
         { ...sameId, name: "fast" },
       ],
     };
-    const { skein, model, lines, until } = await withScript([both, { text: "Done." }], {
-      tools: [slow, fast],
-    });
+    const { skein, model, lines } = await withScript([both, { text: "Done." }], { tools: [slow, fast] });
     const turn = skein.session({ sessionId: "s" }).send("Both");
-    await until("run.tool", (event) => event.phase === "result");
+    await soon(async () => (await lines("s")).at(-1)).toBe("result: fast");
     open();
     await turn.result;
     expect((await lines("s")).slice(2, 4)).toEqual(["result: fast", "result: open"]);
