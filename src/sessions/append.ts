@@ -176,14 +176,9 @@ export async function appendResults(
   return results.map(({ item: { id = "" }, callId, notes }, index) => {
     const item = items[index] ?? "unexpected";
     if (item === "unexpected") return notWritten(`no pending call has the ID ${callId}`);
-    if (item !== "there")
-      return {
-        entries: written.slice(inOrder.indexOf(item), inOrder.indexOf(item) + 1),
-        notes,
-        refused: null,
-      };
+    if (item !== "there") return { entries: [written[inOrder.indexOf(item)] as Entry], notes, refused: null };
     const entry = known.get(id) ?? written.find((each) => each.id === id);
-    return { entries: entry === undefined ? [] : [entry], notes: [], refused: null, wasThere: true };
+    return { entries: [entry as Entry], notes: [], refused: null, wasThere: true };
   });
 }
 
