@@ -142,7 +142,8 @@ describe("a connection that is lost after the server has stored a change", () =>
     const database = await server.createDatabase();
     await withProxy(database.url(), async (store, proxy) => {
       await create(store, scope, "s");
-      proxy.dropReplyTo("fence" in options ? "COMMIT" : "skein.append");
+      if ("fence" in options) proxy.dropReplyToCommitOf("skein.append");
+      else proxy.dropReplyTo("skein.append");
       const { entries } = await store.sessions.append(scope, "s", [{ draft: said("once") }], options);
       expect(await ids(store, scope, "s")).toEqual(entries.map(({ id }) => id));
       expect(changes).toEqual(["created", "appended"]);
@@ -153,7 +154,7 @@ describe("a connection that is lost after the server has stored a change", () =>
   test("a session is created once", async () => {
     const database = await server.createDatabase();
     await withProxy(database.url(), async (store, proxy) => {
-      proxy.dropReplyTo("COMMIT");
+      proxy.dropReplyToCommitOf("skein.create_session");
       const { uid } = await create(store, scope, "s");
       expect((await store.sessions.get(scope, "s"))?.uid).toBe(uid);
       expect(changes).toEqual(["created"]);
@@ -165,7 +166,7 @@ describe("a connection that is lost after the server has stored a change", () =>
     const database = await server.createDatabase();
     await withProxy(database.url(), async (store, proxy) => {
       await create(store, scope, "s");
-      proxy.dropReplyTo("COMMIT");
+      proxy.dropReplyToCommitOf("x/y");
       const patching = store.sessions.patch(scope, "s", { model: "x/y" });
       await expect(patching).rejects.toMatchObject({ code: "database_unavailable" });
       await expect(patching).rejects.toThrow("not known whether the last change was stored");

@@ -13,6 +13,8 @@ export interface PostgresProxy {
   sent(): number;
   /** Closes the connection instead of passing on the reply to the next request that contains this text. */
   dropReplyTo(text: string): void;
+  /** The same for the commit of the next transaction with this text. The store also commits work in the background. */
+  dropReplyToCommitOf(text: string): void;
   /** Cuts all connections and accepts no more until `restore`. */
   cut(): void;
   restore(): void;
@@ -28,7 +30,9 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
   const address = new URL(target);
   const sockets = new Set<Socket>();
   let [sent, dropped] = [0, 0];
-  let wanted: string | null = null;
+  /** The texts that a connection still has to send, in this order. */
+  let wanted: readonly string[] = [];
+  let wantedOf: Socket | null = null;
   let isCut = false;
   let isPaused = false;
   const proxy = createServer((client) => {
@@ -49,9 +53,11 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
     client.on("data", (chunk) => {
       isListening ||= chunk.includes("LISTEN skein");
       if (!isListening) sent += 1;
-      if (wanted !== null && chunk.includes(wanted)) {
-        wanted = null;
-        isDropping = true;
+      while (wantedOf === null || wantedOf === client) {
+        const [next, ...rest] = wanted;
+        if (next === undefined || !chunk.includes(next)) break;
+        [wanted, wantedOf] = [rest, client];
+        if (rest.length === 0) [isDropping, wantedOf] = [true, null];
       }
       server.write(chunk);
     });
@@ -85,7 +91,10 @@ export async function startPostgresProxy(target: string): Promise<PostgresProxy>
     },
     sent: () => sent,
     dropReplyTo: (text) => {
-      wanted = text;
+      wanted = [text];
+    },
+    dropReplyToCommitOf: (text) => {
+      wanted = [text, "COMMIT"];
     },
     dropped: () => dropped,
     close: async () => {
