@@ -1,4 +1,4 @@
-import { closeSync, lstatSync, openSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, existsSync, lstatSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 /**
@@ -135,12 +135,21 @@ export class Latencies {
   }
 }
 
+/**
+ * Returns the most memory that the process has used, in MB. `maxRSS` also counts what its parent used when it started
+ * this process, so it is only the fallback where there is no `/proc`.
+ */
+export function peakMemoryMb(): number {
+  const status = existsSync("/proc/self/status") ? readFileSync("/proc/self/status", "utf8") : "";
+  const own = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
+  return ((own === undefined ? process.resourceUsage().maxRSS : Number(own)) * 1024) / 1e6;
+}
+
 /** Returns the process's peak memory minus its memory before the work. */
 export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; rssMb: number }> {
-  const before = process.memoryUsage.rss();
+  const before = process.memoryUsage.rss() / 1e6;
   const result = await work();
-  const peak = process.resourceUsage().maxRSS * 1024;
-  return { result, rssMb: Math.max(0, peak - before) / 1e6 };
+  return { result, rssMb: Math.max(0, peakMemoryMb() - before) };
 }
 
 /** Returns the total size of the files under a folder. Hard links are counted once. */

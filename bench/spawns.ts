@@ -2,7 +2,7 @@ import { scriptedModel } from "../src/agents/rehearsal/scripted-model.ts";
 import { textOf } from "../src/core/messages.ts";
 import type { Skein } from "../src/sessions/skein.ts";
 import type { Figures, Job } from "./side.ts";
-import { timed, watchMemory } from "./side.ts";
+import { peakMemoryMb, timed, watchMemory } from "./side.ts";
 import { watchSyncs } from "./syncs.ts";
 import { withSkein } from "./turns.ts";
 
@@ -57,7 +57,7 @@ export async function spawn(job: Job): Promise<Figures> {
       ms,
       spawnMs: ms / count,
       rssMb,
-      peakMb: (process.resourceUsage().maxRSS * 1024) / 1e6,
+      peakMb: peakMemoryMb(),
       fileSyncs: syncs.files / count,
       commitSyncs: syncs.commits / count,
       ...(await counted(skein, parents, count)),

@@ -6,6 +6,7 @@ import { gatewayPieces } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway/open-gateway.ts";
 import type { SkeinEvent } from "../../src/core/events.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
+import { peakMemoryMb } from "../side.ts";
 import type { Told, Wish } from "./served.ts";
 
 /** A server in its own process, either the whole gateway or a bare route. It exits with its parent. */
@@ -87,8 +88,7 @@ async function answer(wish: Wish): Promise<Told> {
 
 function used(): Told {
   const { user, system } = process.cpuUsage();
-  const peakMb = (process.resourceUsage().maxRSS * 1024) / 1e6;
-  return { rssMb: process.memoryUsage.rss() / 1e6, peakMb, cpuUs: user + system };
+  return { rssMb: process.memoryUsage.rss() / 1e6, peakMb: peakMemoryMb(), cpuUs: user + system };
 }
 
 process.once("disconnect", () => process.exit(0));
