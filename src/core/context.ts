@@ -179,6 +179,11 @@ function shownBytes(message: ContextMessage): number {
   return size;
 }
 
+/** Returns what counts against a byte budget in a context. */
+export function contextBytes({ messages }: Pick<SessionContext, "messages">): number {
+  return messages.reduce((sum, message) => sum + shownBytes(message), 0);
+}
+
 function messageBytes(message: ContextMessage): number {
   switch (message.role) {
     case "compactionSummary":

@@ -118,3 +118,44 @@ test(
   },
   Math.max(300_000, runs * 2000),
 );
+
+test("a context within a byte budget reads the end of a long log twice, and little more than the budget", async () => {
+  const sim = new SimStore();
+  const settings = { root: "/store", databases: sim.databases, disk: sim.disk, tailBytes: 20_000 };
+  const open = () => openFilesStore({ ...settings, durability: "os" });
+  const writing = await open();
+  await writing.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
+  const items = Array.from({ length: 2000 }, () => ({ draft: said("word ".repeat(100)) }));
+  await writing.sessions.append(scope, "s", items);
+  while ((await writing.search.search(scope, { text: "word" })).behind > 0);
+  await writing.close();
+  const files = await open();
+  const before = sim.disk.bytesRead;
+  const context = await files.sessions.context(scope, "s", { byteBudget: 200_000 });
+  expect(context?.messages).toHaveLength(400);
+  expect(sim.disk.bytesRead - before).toBeLessThan(600_000);
+  await files.close();
+  await sim.dispose();
+});
+
+test("a search reads the lines of its hits, not the sessions around them", async () => {
+  const sim = new SimStore();
+  const settings = { root: "/store", databases: sim.databases, disk: sim.disk, tailBytes: 50_000 };
+  const open = () => openFilesStore({ ...settings, durability: "os" });
+  const writing = await open();
+  const ids = ["a", "b", "c", "d"];
+  for (const id of ids) {
+    await writing.sessions.create(scope, { key: `agent:main:session:${id}`, sessionId: id, cwd: "/w" });
+    const items = Array.from({ length: 200 }, () => ({ draft: said("word ".repeat(100)) }));
+    await writing.sessions.append(scope, id, [{ draft: said(`heron ${id}`) }, ...items]);
+  }
+  while ((await writing.search.search(scope, { text: "heron" })).behind > 0);
+  await writing.close();
+  const files = await open();
+  const before = sim.disk.bytesRead;
+  const { hits } = await files.search.search(scope, { text: "heron" });
+  expect(hits.map(({ sessionId }) => sessionId).toSorted()).toEqual(ids);
+  expect(sim.disk.bytesRead - before).toBeLessThan(10_000);
+  await files.close();
+  await sim.dispose();
+});

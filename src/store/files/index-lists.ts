@@ -1,6 +1,6 @@
 import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
-import { parseSession, parsingSession } from "../../core/parse-session.ts";
+import { parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
 import type { EntryPage, EntryRange, ListedSession, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
@@ -147,21 +147,6 @@ function treeCondition(userId: string, { treeOf, descendants }: SessionReach): C
   if (treeOf === null) return null;
   if (descendants === false) return { sql: "key = ?", values: [treeOf], table };
   return { sql: `key IN (${treeKeys})`, values: [treeOf, userId], table };
-}
-
-/** Reads one entry at its indexed position, or by its ID if the log has changed. */
-export async function entryAt(
-  file: SessionFile,
-  id: string,
-  place: IndexedPlace | null,
-): Promise<Entry | null> {
-  // Reading the tree reopens a file that another process has replaced.
-  const loaded = file.recent.entry(id);
-  if (loaded !== null) return loaded;
-  const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
-  if (line !== undefined && !isCorrupt(line) && line.id === id) return line;
-  await file.loadFor([id]);
-  return file.entry(id);
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { Entry } from "../../core/entries.ts";
 import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { Slices } from "../../core/slices.ts";
@@ -18,7 +17,6 @@ import { queryTerms, withFilters } from "../search/query-terms.ts";
 import { mostNearest, packVector, takeHits } from "../search/vectors.ts";
 import { entryText } from "../search-text.ts";
 import type { EmbeddingSearch } from "./index-embeddings.ts";
-import { entryAt } from "./index-lists.ts";
 import type { FoundEntry, WordSearch } from "./index-search.ts";
 import { wordSearch } from "./index-search.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
@@ -127,9 +125,7 @@ export class FileSearch implements SearchStore {
   async #read({ uid, entryId }: FoundEntry, slices: Slices): Promise<CheckedText | null> {
     const row = this.#catalog.work.byUid(uid);
     if (row === null || !isVisible(row)) return null;
-    const { index } = this.#catalog;
-    const read = this.#catalog.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
-    const entry: Entry | null = await read.catch((error: unknown) => {
+    const entry = await this.#catalog.entry(row, entryId).catch((error: unknown) => {
       // A lost or damaged log affects only its own hits. `doctor` reports it.
       if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;
       throw error;

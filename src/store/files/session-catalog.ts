@@ -1,5 +1,8 @@
+import type { Entry } from "../../core/entries.ts";
+import { isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { parseSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope } from "../contract.ts";
@@ -8,7 +11,7 @@ import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
 import type { DiskFile } from "./disk.ts";
 import { isWriteFailure } from "./disk.ts";
-import type { IndexDb } from "./index-db.ts";
+import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
 import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
@@ -99,6 +102,36 @@ export class SessionCatalog {
       if (now !== null && isVisible(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
       const advice = "It was moved to the trash. Use `restore` to bring it back";
       throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
+    }
+  }
+
+  /**
+   * Reads one entry at its indexed position, or by its ID if the log has changed. Returns `null` if it does not exist.
+   * Opening a session reads the end of its log, so a closed session stays closed if possible.
+   */
+  async entry(row: SessionRow, id: string): Promise<Entry | null> {
+    const place = this.index.place(row.uid, id);
+    const found =
+      place === null || this.#open.known(row.uid) !== null ? null : this.#entryOfClosed(row, id, place);
+    if (found !== null) return found;
+    return this.using(row, async (file) => {
+      // Reading the tree reopens a file that another process has replaced.
+      const loaded = file.recent.entry(id);
+      if (loaded !== null) return loaded;
+      const there = place === null ? null : entryIn(file.readLog(place.offset, place.length), id);
+      if (there !== null) return there;
+      await file.loadFor([id]);
+      return file.entry(id);
+    });
+  }
+
+  #entryOfClosed(row: SessionRow, id: string, place: IndexedPlace): Entry | null {
+    const log = this.openLog(row);
+    if (log === null) return null;
+    try {
+      return entryIn(log.read(place.offset, place.length), id);
+    } finally {
+      log.close();
     }
   }
 
@@ -284,6 +317,12 @@ export class SessionCatalog {
       },
     };
   }
+}
+
+/** Returns the entry if a line of a log is that entry. */
+function entryIn(line: Uint8Array, id: string): Entry | null {
+  const [entry] = parseSession(line).lines;
+  return entry !== undefined && !isCorrupt(entry) && entry.id === id ? entry : null;
 }
 
 interface OpenFile {

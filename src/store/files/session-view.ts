@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { ContextOptions, ContextState, SessionContext } from "../../core/context.ts";
-import { initialState } from "../../core/context.ts";
+import { contextBytes, initialState } from "../../core/context.ts";
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import type { IdSource } from "../../core/ids.ts";
@@ -37,10 +37,10 @@ export interface ViewSettings {
   readonly tailBytes: number;
 }
 
-/** Read in addition to a byte budget so that the tail is larger than the budget. */
+/** Read in addition to the estimated size of a tail, so that the tail is larger than the byte budget. */
 const roomBytes = 64 * 1024;
-/** The factor by which a tail grows if it did not fill the budget. */
-const tailGrowth = 4;
+/** The factor by which a tail grows at least, and at most unless the budget is larger. */
+const tailGrowth = { least: 1.25, most: 4 };
 /** The maximum number of restarts if the log is replaced while it is being read. After that, it is read in one go. */
 const mostTries = 3;
 
@@ -111,13 +111,10 @@ export class SessionView {
   /** Reads no more of a long log than the byte budget needs. */
   context(options: ContextOptions): SessionContext {
     const { byteBudget } = options;
-    if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
-      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.loadAll();
-    }
+    if (byteBudget === undefined && this.#tailBytes !== null) this.loadAll();
     let context = this.#tree.context(undefined, options);
-    // A context is smaller than its lines, so the whole tail might fit and leave room for earlier entries.
     while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
-      const wider = tailGrowth * this.#tailBytes;
+      const wider = widerTail(this.#tailBytes, contextBytes(context), byteBudget ?? 0);
       if (wider >= this.#log.size || !this.#readTail(wider)) this.loadAll();
       context = this.#tree.context(undefined, options);
     }
@@ -275,6 +272,13 @@ export class SessionView {
     const { clock, newId } = this.#settings;
     return { clock, newId, lostHeader: { id: this.#sessionId } };
   }
+}
+
+/** Estimates the size of the tail that fills a byte budget, assuming that earlier lines are like those of this tail. */
+function widerTail(tailBytes: number, shownBytes: number, byteBudget: number): number {
+  const estimate = (1.1 * byteBudget * tailBytes) / Math.max(1, shownBytes) + roomBytes;
+  const most = Math.max(tailGrowth.most * tailBytes, 2 * byteBudget);
+  return Math.ceil(Math.min(Math.max(estimate, tailGrowth.least * tailBytes), most));
 }
 
 const pieceBytes = 1024 * 1024;

@@ -43,7 +43,7 @@ import type { FencedAppend, FenceOption, WorkingSessions } from "../work.ts";
 import { toFenceFunction } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
-import { countSessions, entryAt, listSessions, pageByIndex } from "./index-lists.ts";
+import { countSessions, listSessions, pageByIndex } from "./index-lists.ts";
 import type { HomeFor } from "./layout.ts";
 import type { LogBranch } from "./log-branch.ts";
 import { thisProcess } from "./process-identity.ts";
@@ -322,10 +322,7 @@ export class FileSessions implements WorkingSessions {
 
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
     const row = this.#row(scope, sessionId);
-    if (row === null) return null;
-    return this.#catalog.using(row, (file) =>
-      entryAt(file, entryId, this.#catalog.index.place(row.uid, entryId)),
-    );
+    return row === null ? null : this.#catalog.entry(row, entryId);
   }
 
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {

@@ -1,4 +1,5 @@
 import type { Entry } from "../../core/entries.ts";
+import { Slices } from "../../core/slices.ts";
 import type { SearchHit, SearchQuery } from "../contract.ts";
 import type { QueryTerms } from "./query-terms.ts";
 import type { HitPlace, OwnScore, SearchStatistics } from "./rank.ts";
@@ -24,6 +25,9 @@ interface UnreadEntry {
   readonly length: number;
 }
 
+/** Checking one word of a text takes about as long as parsing this many bytes. */
+const checkCost = 64;
+
 interface CheckedHit extends HitPlace {
   readonly hit: SearchHit;
 }
@@ -46,6 +50,7 @@ export class HitChecker<Found extends UnreadEntry> {
   readonly #read: ReadTexts<Found>;
   readonly #texts = new Map<number, ShownText | null>();
   readonly #checked = new Map<number, CheckedHit | null>();
+  readonly #slices = new Slices();
 
   constructor(query: SearchQuery, terms: QueryTerms, read: ReadTexts<Found>) {
     this.#query = query;
@@ -67,7 +72,11 @@ export class HitChecker<Found extends UnreadEntry> {
     for (let [from, count] = [0, wanted]; from < found.length; from += count, count *= 2) {
       const some = found.slice(from, from + count).filter(({ row }) => !this.#checked.has(row));
       await this.#readAll(some);
-      for (const each of some) this.#checked.set(each.row, this.#check(each, ranker));
+      for (const each of some) {
+        this.#checked.set(each.row, this.#check(each, ranker));
+        const turn = this.#slices.did(checkCost * each.entry.length);
+        if (turn !== null) await turn;
+      }
       const next = found[from + count];
       if (next === undefined) break;
       // Nothing is left to read if the hits so far rank above the next one.
