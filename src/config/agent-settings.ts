@@ -12,6 +12,9 @@ export type AgentSettings = Config["defaults"];
 
 export type AgentVisibility = AgentSettings["visibility"];
 
+/** A configuration never changes, and each turn needs its agent's settings several times. */
+const known = new WeakMap<Config["defaults"], WeakMap<object, AgentSettings>>();
+
 /**
  * Returns an agent's settings, each of which falls back to `defaults`. Only `defaults` applies to an agent that is not
  * configured.
@@ -20,7 +23,12 @@ export function agentSettings(
   { agents, defaults }: Pick<Config, "agents" | "defaults">,
   agentId: string,
 ): AgentSettings {
-  return inherit(Object.hasOwn(agents, agentId) ? agents[agentId] : undefined, defaults);
+  const own = Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
+  const place = own ?? defaults;
+  const ofDefaults = known.get(defaults) ?? new WeakMap<object, AgentSettings>();
+  const settings = ofDefaults.get(place) ?? inherit(own, defaults);
+  known.set(defaults, ofDefaults.set(place, settings));
+  return settings;
 }
 
 /** Treats `null` and empty lists as unset. */

@@ -121,6 +121,15 @@ function standingOptions({ api }: ModelRequestInput["policy"], thinks: boolean) 
   });
 }
 
+/** An offered schema never changes, and each request offers the same ones. */
+const schemas = new WeakMap<object, unknown>();
+
+function wellFormedSchema(schema: object): unknown {
+  const known = schemas.get(schema) ?? toWellFormedJson(schema);
+  schemas.set(schema, known);
+  return known;
+}
+
 function functionTool({ name, description, inputSchema }: OfferedTool): LanguageModelV4FunctionTool {
   return {
     type: "function",
@@ -128,7 +137,7 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
     ...(description === undefined || description.trim() === ""
       ? {}
       : { description: toWellFormed(description) }),
-    inputSchema: toWellFormedJson(inputSchema) as LanguageModelV4FunctionTool["inputSchema"],
+    inputSchema: wellFormedSchema(inputSchema) as LanguageModelV4FunctionTool["inputSchema"],
   };
 }
 
