@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { writeScalePage } from "../scripts/simulation/scale-page.ts";
 import { charts, drawChart, valueAt } from "./charts.ts";
 import { digits, figureName, formatFigure, formatValue, table } from "./render.ts";
 import type { Figure, RowResult } from "./results.ts";
@@ -13,7 +14,7 @@ import { judge } from "./target.ts";
 import { targets } from "./targets/all.ts";
 import { quietLoad } from "./wait-for-quiet.ts";
 
-/** Generates both pages from the results, deterministically. Text outside the markers is written by hand. */
+/** Generates the pages from the results, deterministically. Text outside the markers is written by hand. */
 
 const begin = "<!-- generated from bench/results by npm run bench: begin -->";
 const end = "<!-- generated: end -->";
@@ -36,7 +37,10 @@ export function writeReport(): void {
   mkdirSync(join(docsFolder, "benchmarks"), { recursive: true });
   for (const [name, svg] of Object.entries(renderPlots(results)))
     writeFileSync(join(docsFolder, "benchmarks", name), svg);
-  console.log("written: bench/results, docs/benchmarks.md, docs/benchmarks-all.md, docs/benchmarks/*.svg");
+  writeScalePage(join(docsFolder, "scale.md"));
+  console.log(
+    "written: bench/results, docs/benchmarks.md, docs/benchmarks-all.md, docs/benchmarks/*.svg, docs/scale.md",
+  );
 }
 
 /** Returns the page with its generated part replaced. */

@@ -1,25 +1,9 @@
 // npm run simulate: replays a day with a million sessions in a simulation, with the service times that npm run bench has
-// measured. Prints the tables of docs/scale.md; --save writes them there. --whole replays 24 hours instead of one.
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+// measured, and prints the tables of docs/scale.md. --whole replays 24 hours instead of one.
 import { parseArgs } from "node:util";
 import { readServiceTimes } from "./simulation/assumptions.ts";
-import { renderScale, replayLoads, replayMs, withGenerated } from "./simulation/scale-page.ts";
-import { root } from "./steps.ts";
+import { renderScale, replayLoads, replayMs } from "./simulation/scale-page.ts";
 
-const { values } = parseArgs({
-  options: { save: { type: "boolean", default: false }, whole: { type: "boolean", default: false } },
-});
-if (values.save && values.whole) {
-  console.error("docs/scale.md contains the day of one hour; pass only one of --save and --whole");
-  process.exit(2);
-}
-
+const { values } = parseArgs({ options: { whole: { type: "boolean", default: false } } });
 const times = readServiceTimes();
-const generated = renderScale(times, replayLoads(times, values.whole ? 86_400_000 : replayMs));
-console.log(generated);
-if (values.save) {
-  const path = join(root, "docs/scale.md");
-  writeFileSync(path, withGenerated(readFileSync(path, "utf8"), generated));
-  console.log("\nwritten: docs/scale.md");
-}
+console.log(renderScale(times, replayLoads(times, values.whole ? 86_400_000 : replayMs)));
