@@ -95,20 +95,28 @@ export class Workshop {
 
   /** Returns the address of a new database. All databases are on one server, which is started when it is first needed. */
   async database(): Promise<string> {
-    this.#keeper ??= new ServerKeeper({ isDurable: true });
-    const kept = await this.#keeper.server;
-    if ("missing" in kept) throw new Error(`PostgreSQL cannot run here: ${kept.missing}`);
-    const server = new DatabaseServer(kept.port);
+    const server = await this.#databaseServer();
     await server.createRoles();
     return (await server.createDatabase()).url(migrator);
   }
 
-  /** Returns the address of a database that is filled once. */
+  async #databaseServer(): Promise<DatabaseServer> {
+    this.#keeper ??= new ServerKeeper({ isDurable: true });
+    const kept = await this.#keeper.server;
+    if ("missing" in kept) throw new Error(`PostgreSQL cannot run here: ${kept.missing}`);
+    return new DatabaseServer(kept.port);
+  }
+
+  /**
+   * Returns the address of a database that is filled once. It is then vacuumed and analyzed, as a running server does by
+   * itself within minutes.
+   */
   filledDatabase(name: string, fill: (job: Job) => Promise<unknown>): Promise<string> {
     const known = this.#databases.get(name);
     if (known !== undefined) return known;
     const filling = this.database().then(async (url) => {
       await this.fixture(name, (folder) => fill({ folder, url }));
+      await (await this.#databaseServer()).administer(new URL(url).pathname.slice(1), "VACUUM (ANALYZE)");
       return url;
     });
     this.#databases.set(name, filling);

@@ -1,15 +1,17 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Scope, SessionQuery, Store } from "../../src/entry-store.ts";
-import type { PostgresDatabase, SqlValue } from "../../src/store/postgres/database.ts";
+import type { PostgresDatabase, Sql, SqlValue } from "../../src/store/postgres/database.ts";
 import { PostgresDatabase as Database } from "../../src/store/postgres/database.ts";
+import { migrateDatabase } from "../../src/store/postgres/migrate.ts";
 import { countSessions, findSessions, listSessions } from "../../src/store/postgres/session-lists.ts";
-import type { TestDatabase } from "../support/postgres.ts";
-import { openPostgresStore, postgresFor } from "../support/postgres.ts";
+import type { TestDatabase, TestServer } from "../support/postgres.ts";
+import { migrator, openPostgresStore, postgresFor } from "../support/postgres.ts";
 import { create, said } from "../support/store-calls.ts";
 
 const scope: Scope = { userId: "ann", agentId: "main" };
 const entries = 400;
 
+let server: TestServer | null = null;
 let database: TestDatabase | null = null;
 let store: Store;
 let direct: PostgresDatabase;
@@ -17,7 +19,7 @@ let direct: PostgresDatabase;
 /** A database with many sessions of many users, so that reading all of them is never the best plan. */
 beforeEach(async (context) => {
   if (database !== null) return;
-  const server = await postgresFor(context);
+  server = await postgresFor(context);
   database = await server.createDatabase();
   store = await openPostgresStore({ url: database.url() });
   direct = await Database.create({ url: database.url() });
@@ -30,8 +32,18 @@ beforeEach(async (context) => {
     }));
     await store.sessions.append(scope, "long", items);
   }
-  await server.administer(
-    database.name,
+  await insertManyUsers(database.name);
+});
+afterAll(async () => {
+  await direct?.close();
+  await store?.close();
+  await database?.drop();
+});
+
+/** Inserts many sessions of many users, each with a word, as copies of a session `s`. */
+async function insertManyUsers(name: string): Promise<void> {
+  await server?.administer(
+    name,
     `INSERT INTO skein.sessions SELECT (json_populate_record(s, json_build_object(
        'uid', 'u' || n, 'user_id', 'user' || n % 50, 'key', 'k' || n, 'session_id', 'i' || n, 'id_key', 'i' || n,
        'label', 'l' || n, 'updated_at', n, 'created_at', n, 'tokens', n, 'cost', n, 'sort_name', 'n' || n,
@@ -41,12 +53,7 @@ beforeEach(async (context) => {
      FROM generate_series(1, 20000) AS n`,
     "ANALYZE",
   );
-});
-afterAll(async () => {
-  await direct?.close();
-  await store?.close();
-  await database?.drop();
-});
+}
 
 /** Returns the tables that a statement reads as a whole. */
 async function wholeReads(run: (database: PostgresDatabase) => Promise<unknown>): Promise<string[]> {
@@ -131,7 +138,59 @@ describe("a search among many users", () => {
     });
     expect(scans).toEqual([]);
   });
+
+  test("looks up each word once, however many sessions a user has whom the statistics do not know", async () => {
+    await insertUnknownUser(String(database?.name));
+    expect(await direct.transact("bob", searchAsBob)).toEqual({ hits: 10, lookups: 2, wholeReads: 0 });
+  });
+
+  test("uses the index on words also if one role owns the tables and serves clients", async (context) => {
+    const single = await (await postgresFor(context)).createDatabase("template1");
+    const url = single.url(migrator);
+    await migrateDatabase({ url });
+    const [ownStore, owner] = [await openPostgresStore({ url }), await Database.create({ url })];
+    await create(ownStore, scope, "s");
+    await insertManyUsers(single.name);
+    await insertUnknownUser(single.name);
+    expect(await owner.transact("bob", searchAsBob)).toEqual({ hits: 10, lookups: 2, wholeReads: 0 });
+    await Promise.all([ownStore.close(), owner.close()]);
+    await single.drop();
+  });
 });
+
+/** Inserts a user with 50 sessions and 500 entries that have one word in common. Needs a session `s` to copy. */
+async function insertUnknownUser(name: string): Promise<void> {
+  await server?.administer(
+    name,
+    `INSERT INTO skein.sessions SELECT (json_populate_record(s, json_build_object(
+       'uid', 'bob' || n, 'user_id', 'bob', 'key', 'k' || n, 'session_id', 'i' || n, 'id_key', 'i' || n, 'label', 'l' || n
+     ))).* FROM skein.sessions AS s, generate_series(1, 50) AS n WHERE s.session_id = 's'`,
+    `INSERT INTO skein.entry_search
+       SELECT 'bob' || n % 50 + 1, n, 0, 'bob', 'user', n, 1, ('bee b' || n)::tsvector, '\\x01'
+       FROM generate_series(1, 500) AS n`,
+  );
+}
+
+/** Searches for two words, and counts how the table of words was read. */
+async function searchAsBob(sql: Sql): Promise<object> {
+  const search =
+    "SELECT skein.search('bob', NULL, NULL, NULL, NULL, true, NULL, $1, '{1,1}', NULL, 0, 1000000, 100, 10)";
+  const countReads = async () => {
+    const [reads] = await sql<{ lookups: number; whole: number }>(
+      `SELECT pg_stat_get_xact_numscans('skein.entry_search_words'::regclass) AS lookups,
+         pg_stat_get_xact_numscans('skein.entry_search'::regclass) AS whole`,
+    );
+    return reads ?? { lookups: 0, whole: 0 };
+  };
+  const before = await countReads();
+  const [, ...hits] = await sql(search, [["'bee'", "'b7'"]]);
+  const after = await countReads();
+  return {
+    hits: hits.length,
+    lookups: after.lookups - before.lookups,
+    wholeReads: after.whole - before.whole,
+  };
+}
 
 describe("the context", () => {
   const read = async (): Promise<number> => {

@@ -139,7 +139,8 @@ describe("permissions", () => {
       script: { turns: [[{ storm: permissionRequests }]] },
       acp: { permissions: "deny" },
     });
-    const { outcome } = await acp.say(await acp.session(), "Go");
+    const { state, outcome } = await acp.say(await acp.session(), "Go");
+    expect({ state, error: outcome?.error ?? null }).toEqual({ state: "ok", error: null });
     const counts = JSON.parse(outcome?.reply ?? "{}") as Record<string, number>;
     expect(counts.no).toBeGreaterThan(0);
     expect((counts.no ?? 0) + (counts.failed ?? 0)).toBe(permissionRequests);
