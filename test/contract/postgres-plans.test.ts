@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Scope, SessionQuery, Store } from "../../src/entry-store.ts";
 import type { PostgresDatabase, Sql, SqlValue } from "../../src/store/postgres/database.ts";
 import { PostgresDatabase as Database } from "../../src/store/postgres/database.ts";
@@ -146,15 +146,15 @@ describe("a search among many users", () => {
 
   test("uses the index on words also if one role owns the tables and serves clients", async (context) => {
     const single = await (await postgresFor(context)).createDatabase("template1");
+    onTestFinished(() => single.drop());
     const url = single.url(migrator);
     await migrateDatabase({ url });
     const [ownStore, owner] = [await openPostgresStore({ url }), await Database.create({ url })];
+    onTestFinished(async () => void (await Promise.all([ownStore.close(), owner.close()])));
     await create(ownStore, scope, "s");
     await insertManyUsers(single.name);
     await insertUnknownUser(single.name);
     expect(await owner.transact("bob", searchAsBob)).toEqual({ hits: 10, lookups: 2, wholeReads: 0 });
-    await Promise.all([ownStore.close(), owner.close()]);
-    await single.drop();
   });
 });
 

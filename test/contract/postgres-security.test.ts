@@ -1,11 +1,11 @@
 import pg from "pg";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/entry-store.ts";
 import { migrateDatabase } from "../../src/store/postgres/migrate.ts";
 import { gatewayTables } from "../../src/store/postgres/schema-gateway.ts";
 import { runTables } from "../../src/store/postgres/schema-runs.ts";
 import { userTables } from "../../src/store/postgres/schema-tables.ts";
-import type { TestDatabase } from "../support/postgres.ts";
+import type { TestDatabase, TestServer } from "../support/postgres.ts";
 import { migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { append, create } from "../support/store-calls.ts";
 
@@ -140,9 +140,17 @@ describe("the database of the PostgreSQL store", () => {
     expect(found.rows.map(({ name }) => name)).toEqual(expect.arrayContaining([...userTables]));
   });
 
-  test("exempts the owner from the policy on words only while one role does everything", async (context) => {
-    const server = await postgresFor(context);
-    const single = await server.createDatabase("template1");
+  describe("with one role that owns the tables and serves clients", () => {
+    let server: TestServer;
+    let single: TestDatabase;
+
+    beforeEach(async (context) => {
+      server = await postgresFor(context);
+      single = await server.createDatabase("template1");
+      context.onTestFinished(() => single.drop());
+    });
+
+    const openSingle = (role = migrator) => migrateDatabase({ url: single.url(role) });
     const exempt = async (): Promise<string[]> => {
       const [found] = await server.administer(
         single.name,
@@ -151,13 +159,60 @@ describe("the database of the PostgreSQL store", () => {
       );
       return (found?.rows ?? []).map(({ name }) => String(name));
     };
-    await migrateDatabase({ url: single.url(migrator) });
-    expect(await exempt()).toEqual(["entry_search"]);
-    await migrateDatabase({ url: single.url(migrator), roles });
-    expect(await exempt()).toEqual([]);
-    await migrateDatabase({ url: single.url(roles.app) });
-    expect(await exempt()).toEqual([]);
-    await single.drop();
+
+    test("exempts it from the policy on words, until a worker owns the search function", async () => {
+      await openSingle();
+      expect(await exempt()).toEqual(["entry_search"]);
+      await migrateDatabase({ url: single.url(migrator), roles });
+      expect(await exempt()).toEqual([]);
+      for (const role of [migrator, roles.app]) await openSingle(role);
+      expect(await exempt()).toEqual([]);
+      await server.administer(single.name, `ALTER FUNCTION skein.search OWNER TO ${migrator}`);
+      await openSingle(roles.app);
+      expect(await exempt()).toEqual([]);
+      await openSingle();
+      expect(await exempt()).toEqual(["entry_search"]);
+    });
+
+    test("works for owners with any name", async () => {
+      await server.administer(
+        "postgres",
+        `DO $$ BEGIN CREATE ROLE "Skein.Owner" LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
+        `ALTER DATABASE ${single.name} OWNER TO "Skein.Owner"`,
+      );
+      await openSingle("Skein.Owner");
+      expect(await exempt()).toEqual(["entry_search"]);
+    });
+
+    test("finds and embeds only the user's entries, even for another user's form of a word", async () => {
+      await openSingle();
+      const own = await openPostgresStore({ url: single.url(migrator) });
+      onTestFinished(() => own.close());
+      for (const scope of users) {
+        await create(own, scope, "s");
+        await append(own, scope, "s", `secret of ${scope.userId ?? "nobody"}`);
+      }
+      for (const scope of users) {
+        const { hits } = await own.search.search(scope, { text: "secret" });
+        expect(hits.map((hit) => hit.snippet)).toEqual([`secret of ${scope.userId ?? "nobody"}`]);
+        expect(await own.search.unembedded?.(scope, "m", { limit: 10 })).toHaveLength(1);
+      }
+      const [stored] = await server.administer(
+        single.name,
+        "SELECT DISTINCT lexeme FROM skein.entry_search, unnest(words) WHERE lexeme LIKE '%secret'",
+      );
+      const words = (stored?.rows ?? []).map(({ lexeme }) => `'${lexeme}'`);
+      expect(words).toHaveLength(users.length);
+      const client = new pg.Client({ connectionString: single.url(migrator) });
+      await client.connect();
+      onTestFinished(() => client.end());
+      await client.query("BEGIN");
+      await client.query("SELECT set_config('skein.user_id', 'ann', true)");
+      const { rows } = await client.query(search, ["ann", [words.join(" | ")], always]);
+      const statistics = 1;
+      expect(rows).toHaveLength(statistics + 1);
+      await expect(client.query(search, ["bob", words, always])).rejects.toMatchObject({ code: "42501" });
+    });
   });
 
   test.each(gatewayTables)("lets only the role that works for all users read and write %s", async (table) => {
@@ -215,7 +270,12 @@ describe("the database of the PostgreSQL store", () => {
       "search",
       "taken_slots",
     ]);
-    for (const row of found.rows) expect(row.proconfig).toContain("search_path=pg_catalog, pg_temp");
+    const forSearch = ["plan_cache_mode=force_custom_plan", "hash_mem_multiplier=1000"];
+    for (const row of found.rows)
+      expect(row.proconfig).toEqual([
+        "search_path=pg_catalog, pg_temp",
+        ...(row.proname === "search" ? forSearch : []),
+      ]);
   });
 
   test("keeps the user of one transaction out of the next one on the same connection", async () => {

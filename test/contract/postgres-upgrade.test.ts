@@ -7,7 +7,7 @@ import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import { migrations, schemaVersion } from "../../src/store/postgres/migrate.ts";
+import { migrateDatabase, migrations, schemaVersion } from "../../src/store/postgres/migrate.ts";
 import { mountOverHttp } from "../support/mounted-gateway.ts";
 import type { TestDatabase, TestServer } from "../support/postgres.ts";
 import { migrator, postgresFor, roles } from "../support/postgres.ts";
@@ -22,7 +22,7 @@ const hashes = [
   "db2d8d19f40404ec6b1e93ef54b7791ac9be9d9acb73a53f0842361a826f5adf",
   "bc3a6d152606a57676c7f004f2c57561fda8ea6cf39d4c9355fe9932f55a3272",
   "1b6de91a9e5b6953af4a305927852ac53a4f902af8ff32c1d47b3b81d87c36db",
-  "10b2f8e037e33de8c7ea58ea98039d48563ec499a8ce6043d45aaa07eae62ba3",
+  "02e19ce8d5569e31f4a77634c1435cdc3bd830e7fb494bf18ffac55adca5e4e5",
 ];
 
 test("the SQL of a migration never changes", () => {
@@ -80,6 +80,19 @@ function continueNumbers(table: string): string {
 function ifExists(table: string, statement: string): string {
   return `DO $do$ BEGIN IF to_regclass('skein.${table}') IS NOT NULL THEN ${statement}; END IF; END $do$`;
 }
+
+test("an update by the owner alone leaves the search function to the worker", async (context) => {
+  const server = await postgresFor(context);
+  const database = await createOlder(server, 8);
+  context.onTestFinished(() => database.drop());
+  await migrateDatabase({ url: database.url(migrator) });
+  const [found] = await server.administer(
+    database.name,
+    `SELECT f.proowner::regrole::text AS owner, t.relforcerowsecurity AS forced FROM pg_proc AS f, pg_class AS t
+     WHERE f.oid = 'skein.search'::regproc AND t.oid = 'skein.entry_search'::regclass`,
+  );
+  expect(found?.rows).toEqual([{ owner: roles.worker, forced: true }]);
+});
 
 describe.each(Array.from({ length: schemaVersion - 1 }, (_, index) => index + 1))(
   "tables of version %i",

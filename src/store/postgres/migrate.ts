@@ -61,8 +61,8 @@ export async function migrateDatabase(options: MigrateOptions): Promise<void> {
           { cause: error },
         );
       });
-      await forcePolicies(sql, options.roles !== undefined);
       if (options.roles !== undefined) await grantRights(sql, options.roles);
+      await setWordPolicy(sql);
     };
     await database.transact(null, update, { isLong: true });
   } finally {
@@ -123,15 +123,17 @@ function throwAhead(database: string, found: number): never {
 }
 
 /**
- * Without a worker role, the owner of the tables also owns the search function. A policy on the words would then keep it
- * from using their index, so the owner is exempt from this one. Every statement compares the user in any case.
+ * Exempts the owner of the tables from the policy on words while it also owns the search function. Under a policy, the
+ * function could not use the index on words. Skein's statements reach these rows only through their user or that user's
+ * sessions.
  */
-async function forcePolicies(sql: Sql, hasWorker: boolean): Promise<void> {
-  const [words] = await sql<{ forced: boolean }>(
-    "SELECT relforcerowsecurity AS forced FROM pg_class WHERE oid = 'skein.entry_search'::regclass AND relowner = current_user::regrole",
+async function setWordPolicy(sql: Sql): Promise<void> {
+  const [words] = await sql<{ is_forced: boolean; has_worker: boolean }>(
+    `SELECT t.relforcerowsecurity AS is_forced, f.proowner <> t.relowner AS has_worker FROM pg_class AS t, pg_proc AS f
+     WHERE t.oid = 'skein.entry_search'::regclass AND f.oid = 'skein.search'::regproc AND pg_has_role(t.relowner, 'USAGE')`,
   );
-  if (words === undefined || words.forced === hasWorker) return;
-  const change = hasWorker ? "FORCE" : "NO FORCE";
+  if (words === undefined || words.is_forced === words.has_worker) return;
+  const change = words.has_worker ? "FORCE" : "NO FORCE";
   await sql(`ALTER TABLE skein.entry_search ${change} ROW LEVEL SECURITY`);
 }
 

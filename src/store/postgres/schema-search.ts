@@ -6,7 +6,7 @@ const codes = `
 ALTER TABLE skein.entry_search ADD COLUMN codes bytea;
 CREATE INDEX entry_search_old ON skein.entry_search (user_id, session_uid) WHERE codes IS NULL;`;
 
-const previousSearch = `
+const dropFirstSearch = `
 DROP FUNCTION skein.search(text, text, text, text, text, boolean, text[], text, text[], boolean[], integer);`;
 
 /** The search of versions 4 to 8. It looks up each word once per session. */
@@ -92,7 +92,7 @@ $$;`;
 
 /** The migration that lets all stores rank hits in the same way. */
 export function changeSearch(): string {
-  return `${codes}\n${previousSearch}\n${search}`;
+  return `${codes}\n${dropFirstSearch}\n${search}`;
 }
 
 /** The migration that adds marks for the kinds of answers in an entry to its numbers. */
@@ -100,25 +100,37 @@ export function renewCodes(): string {
   return `ALTER TABLE skein.entry_search DROP COLUMN codes;\n${codes}`;
 }
 
-const dropSearch = `
-DROP FUNCTION skein.search(
-  text, text, text, text, text, boolean, text[], text[], double precision[], text, bigint, bigint, integer, integer
-);`;
+/**
+ * Selects entries of visible sessions. The planner expects very few visible sessions and would look up the word once
+ * per session. `OFFSET 0` therefore keeps the lookup apart, and `IS TRUE` keeps the subquery from becoming a join, so it
+ * is hashed once. In a search of one session, the lookup can use the index on its entries instead.
+ */
+const visibleEntries = (where: string) => `
+        SELECT e.session_uid, e.seq, e."time" FROM (
+          SELECT e.session_uid, e.seq, e."time" FROM skein.entry_search AS e
+          WHERE ${where} AND e.user_id = p_user AND e.codes IS NOT NULL
+            AND (p_session IS NULL OR e.session_uid = v_session) AND (p_role IS NULL OR e.role = p_role)
+          OFFSET 0
+        ) AS e
+        WHERE (e.session_uid IN (SELECT v.uid FROM visible AS v)) IS TRUE`;
 
-/** Whether the session of \`e\` is searched. \`IS TRUE\` keeps the subquery from becoming a join, so it is hashed once. */
-const isVisible = "(e.session_uid IN (SELECT v.uid FROM visible AS v)) IS TRUE";
+const withWord = "e.words @@ w.word::tsquery";
+
+/** Looked up only if a word occurs in more entries than are considered. */
+const withAllWords = `p_all IS NOT NULL AND EXISTS (SELECT 1 FROM counted AS c WHERE c.count >= p_most)
+            AND e.words @@ p_all::tsquery`;
 
 /**
  * Finds the entries with the rarest words. For each word, only its newest entries are considered, so a common word cannot
  * crowd out a rare one. Row-level security would prevent the use of the index on words, so this function runs with the
- * rights of its owner, which can bypass row-level security. It therefore requires the user twice, as an argument and as
- * the transaction's setting, and compares every row with it. The first row has no entry, only the statistics.
+ * rights of its owner, to whom the policy on words does not apply. It therefore requires the user twice, as an argument
+ * and as the transaction's setting, and compares every row with it. The first row has no entry, only the statistics.
  *
- * The planner expects very few visible sessions and would look up a word once per session. Each word is therefore looked
- * up by itself, behind \`OFFSET 0\`, unless the search is limited to one session.
+ * Each search is planned for its own arguments. All sessions of the user must fit into one hash table, whatever `work_mem`
+ * is. The rows of the best entries are read by `part`, not by `part = 0`, which would also match the index for counting.
  */
 const searchEachWordOnce = `
-CREATE FUNCTION skein.search(
+CREATE OR REPLACE FUNCTION skein.search(
   p_user text, p_agent text, p_session text, p_role text, p_tree text, p_descendants boolean, p_agents text[],
   p_words text[], p_weights double precision[], p_all text, p_since bigint, p_until bigint, p_most integer,
   p_scored integer
@@ -126,7 +138,8 @@ CREATE FUNCTION skein.search(
   session_uid text, seq integer, role text, "time" bigint, length integer, codes bytea, held integer[],
   entries bigint, holding integer[], behind bigint
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan
+SET hash_mem_multiplier = 1000 AS $$
 DECLARE
   v_tree text[] := NULL;
   v_session text := NULL;
@@ -150,14 +163,7 @@ BEGIN
       WHERE p_role IS NULL OR e.role = p_role
     ), hits AS MATERIALIZED (
       SELECT w.at::integer AS at, w.weight, h.session_uid, h.seq, h."time"
-      FROM unnest(p_words, p_weights) WITH ORDINALITY AS w (word, weight, at), LATERAL (
-        SELECT e.session_uid, e.seq, e."time" FROM (
-          SELECT e.session_uid, e.seq, e."time" FROM skein.entry_search AS e
-          WHERE e.words @@ w.word::tsquery AND e.user_id = p_user AND e.codes IS NOT NULL
-            AND (p_session IS NULL OR e.session_uid = v_session) AND (p_role IS NULL OR e.role = p_role)
-          OFFSET 0
-        ) AS e
-        WHERE ${isVisible}
+      FROM unnest(p_words, p_weights) WITH ORDINALITY AS w (word, weight, at), LATERAL (${visibleEntries(withWord)}
         ORDER BY e."time" DESC, e.session_uid DESC, e.seq DESC LIMIT p_most
       ) AS h
     ), counted AS (
@@ -165,16 +171,8 @@ BEGIN
     ), weighed AS MATERIALIZED (
       SELECT c.at, ln(1 + (greatest(0, t.entries - c.count) + 0.5) / (c.count + 0.5))::double precision AS rarity
       FROM counted AS c, total AS t
-    ), whole AS (
-      SELECT e.session_uid, e.seq, e."time" FROM (
-        SELECT e.session_uid, e.seq, e."time" FROM skein.entry_search AS e
-        WHERE p_all IS NOT NULL AND EXISTS (SELECT 1 FROM counted AS c WHERE c.count >= p_most)
-          AND e.words @@ p_all::tsquery AND e.user_id = p_user AND e.codes IS NOT NULL
-          AND (p_session IS NULL OR e.session_uid = v_session) AND (p_role IS NULL OR e.role = p_role)
-        OFFSET 0
-      ) AS e
-      WHERE ${isVisible}
-      ORDER BY e."time" DESC LIMIT p_scored
+    ), whole AS (${visibleEntries(withAllWords)}
+        ORDER BY e."time" DESC LIMIT p_scored
     ), best AS (
       SELECT x.session_uid, x.seq, 0 AS part, max(x."time") AS "time", sum(x.weight) AS weight,
         array_agg(x.at) FILTER (WHERE x.at IS NOT NULL) AS held
@@ -202,5 +200,5 @@ $$;`;
 
 /** The migration that makes a search look up each word once, instead of once per session. */
 export function speedUpSearch(): string {
-  return `${dropSearch}\n${searchEachWordOnce}`;
+  return searchEachWordOnce;
 }

@@ -142,7 +142,7 @@ export const userTables = [...firstTables, "entry_embeddings"] as const;
 
 /**
  * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who alone
- * can ask for the rows of every user.
+ * can ask for the rows of every user. See `setWordPolicy` for the one exception.
  */
 export function rowSecurity(table: string, isOwn: string, isForEveryUser: string): string {
   return `
