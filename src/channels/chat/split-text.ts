@@ -1,4 +1,5 @@
-const fence = /^ {0,3}(`{3,}|~{3,})(.*)$/;
+/** A longer run of backticks or tildes is treated as text, because it would leave no room for the code itself. */
+const fence = /^ {0,3}(`{3,64}(?!`)|~{3,64}(?!~))(.*)$/;
 
 /**
  * Splits Markdown into parts of at most `maxChars`, at a blank line, a line break or a space if there is one in the second
@@ -6,10 +7,12 @@ const fence = /^ {0,3}(`{3,}|~{3,})(.*)$/;
  */
 export function splitText(text: string, maxChars: number): readonly string[] {
   const parts: string[] = [];
+  let longestMark = 0;
+  for (const line of text.split("\n"))
+    longestMark = Math.max(longestMark, fence.exec(line)?.[1]?.length ?? 0);
   let rest = text.trim();
   while (rest.length > maxChars) {
-    // Leaves room for the end of a code block.
-    const end = cutAt(rest, maxChars - 8);
+    const end = cutAt(rest, maxChars - longestMark - 1);
     const part = rest.slice(0, end).trimEnd();
     const open = openFence(part);
     parts.push(open === null ? part : `${part}\n${open.mark}`);
