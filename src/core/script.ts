@@ -21,8 +21,8 @@ export interface Statement {
 export type StatementResult = SqlRow | undefined | readonly SqlRow[] | number;
 
 /**
- * The steps of a transaction. A script yields its statements, so that the same steps run on a database that answers at
- * once and on one that answers over the network. It must not have side effects, because a transaction can be repeated.
+ * The steps of a transaction. A script yields its statements, so that the same steps run on a synchronous database and
+ * on a database server. It must not have side effects, because a transaction can be repeated.
  */
 export type Script<T> = Generator<Statement, T, StatementResult>;
 
@@ -49,8 +49,8 @@ export function* changeRows(text: string, ...values: SqlValue[]): Script<number>
 }
 
 /**
- * Excludes all other transactions that take a slot of a lane, or rows of the outbox, until this one ends. It is the last
- * lock that a transaction takes, and it holds it only briefly, because all users share it.
+ * Excludes all other transactions that take a slot of a lane, or rows of the outbox, until this one ends. A transaction
+ * takes this lock last and holds it only briefly, because all users share it.
  */
 export function* lockFor(what: "slots" | "outbox"): Script<void> {
   yield { text: what, values: [], wants: "lock" };
@@ -68,7 +68,7 @@ export function* valueScript<T>(value: T): Script<T> {
  */
 export type Durability = "synced" | "unsynced";
 
-/** A script chooses by the state of the database just before the transaction. */
+/** A script makes the choice based on the state of the database just before the transaction. */
 export type DurabilityChoice = Durability | (() => Script<Durability>);
 
 /** Decides on a write with a script that runs under the same lock. If it returns `false`, the write is rejected. */
@@ -84,7 +84,7 @@ export interface FenceScript {
   afterCommit?(): void;
 }
 
-/** A database that answers at once. */
+/** A synchronous database. */
 export interface SqlDatabase {
   /** Prepares each SQL statement once. */
   sql(text: string): {
@@ -98,7 +98,7 @@ export interface SqlDatabase {
   unsynced<T>(act: () => T): T;
 }
 
-/** Runs a script in the current transaction, or outside of any if there is none. */
+/** Runs a script in the current transaction, or without a transaction if there is none. */
 export function runOn<T>(database: SqlDatabase, script: Script<T>): T {
   return runScript(script, ({ text, values, wants }) => {
     // A transaction already excludes all others.
@@ -108,14 +108,14 @@ export function runOn<T>(database: SqlDatabase, script: Script<T>): T {
   });
 }
 
-/** Runs a script in a transaction of its own, or in a savepoint of the current one. */
+/** Runs a script in its own transaction, or in a savepoint of the current transaction. */
 export function changeOn<T>(database: SqlDatabase, durability: DurabilityChoice, script: Script<T>): T {
   const chosen = typeof durability === "string" ? durability : runOn(database, durability());
   const act = () => database.exclusively(() => runOn(database, script));
   return chosen === "synced" ? act() : database.unsynced(act);
 }
 
-/** Runs a script whose statements are executed at once. */
+/** Runs a script whose statements are executed synchronously. */
 export function runScript<T>(script: Script<T>, execute: (statement: Statement) => StatementResult): T {
   let step = script.next();
   while (step.done !== true) {
@@ -133,8 +133,8 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 
 /**
  * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user. `gateway` excludes other changes to the gateway's tokens and event numbers. `null` if its statements are safe
- * next to any other transaction.
+ * user. `gateway` excludes other changes to the gateway's tokens and event numbers. `null` is for a transaction that
+ * can safely run concurrently with any other.
  */
 export type Whose =
   | { readonly userId: string | null }
@@ -149,15 +149,15 @@ export interface ScriptEngine {
   read<T>(script: () => Script<T>): Promise<T>;
   /** Runs a script in one transaction. It can be repeated if the database rejects the first attempt. */
   change<T>(durability: DurabilityChoice, whose: Whose, script: () => Script<T>): Promise<T>;
-  /** Runs scripts, if possible in one transaction. A script that throws a SkeinError does not affect the others. */
+  /** Runs scripts, in one transaction if possible. A script that throws a SkeinError does not affect the others. */
   changeEach<T>(
     changes: readonly { readonly whose: Whose; script(): Script<T> }[],
   ): Promise<readonly PromiseSettledResult<T>[]>;
   /** A value that changes when another process writes. */
   version(): number;
   /**
-   * Calls the listener when another process might have written. Never, if the database does not report changes. Returns
-   * a function that unsubscribes.
+   * Calls the listener when another process might have written. If the database does not report changes, the listener
+   * is never called. Returns a function that unsubscribes.
    */
   watch(listener: () => void): () => void;
   /**

@@ -46,7 +46,7 @@ export interface EveryUser {
   countAllUsers(query: SessionQuery, agentId?: string): Promise<number>;
 }
 
-/** What processes on several machines need in addition to their common database. */
+/** What processes on several machines need in addition to the database that they share. */
 export interface SharedDatabase {
   /** Carries events between the processes. */
   readonly events: EventFeed;
@@ -62,16 +62,20 @@ export interface SharedDatabase {
 export interface StoreWork {
   /** Runs scripts on the database of the sessions' runs. */
   readonly engine: ScriptEngine;
-  /** The database of the runs, if it is a local one that answers at once. */
+  /** The database of the runs, if it is a local, synchronous one. */
   readonly ledger: Ledger | null;
   /** `null` if all processes that use the store run on one machine. */
   readonly shared: SharedDatabase | null;
   /** Absent if the store cannot list across users. */
   readonly everyUser?: EveryUser;
-  /** Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a branch. */
+  /**
+   * Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a
+   * branch.
+   */
   attend(attendant: WorkAttendant): void;
   /**
-   * Returns the session that currently has the given key or session ID, or `null`. Part of a transaction on the ledger.
+   * Returns the session that currently has the given key or session ID, or `null`. Runs within a transaction on the
+   * ledger.
    */
   find(
     userId: string | null,
@@ -81,8 +85,8 @@ export interface StoreWork {
   locate(userId: string | null, key: string): Promise<SessionRef | null>;
   /**
    * Creates a session together with its first run. The script runs in the transaction that claims the names. If it
-   * throws, nothing is created. The function that it returns is called after the commit. If the log cannot be written at
-   * that point, it is created on first use, and the record is returned anyway.
+   * throws, nothing is created. The function that it returns is called after the commit. If the log cannot be written
+   * at that point, it is created on first use, and the record is returned anyway.
    */
   create(
     scope: Scope,
@@ -109,7 +113,10 @@ export interface WorkingStore<Work extends StoreWork = StoreWork> extends Store 
 /** The runs of a store on this machine. */
 export type LocalWork = StoreWork & { readonly ledger: Ledger };
 
-/** Returns the database of the runs. Throws if it is not a local one. `what` needs it, for example `A gateway`. */
+/**
+ * Returns the database of the runs. Throws if it is not a local one. `what` names the feature that needs it, for
+ * example `A gateway`.
+ */
 export function requireLedger({ ledger }: StoreWork, what: string): Ledger {
   if (ledger !== null) return ledger;
   throw new SkeinError("invalid_arguments", {
@@ -124,7 +131,7 @@ export interface WorkingBackend extends Backend {
   /** Runs scripts on the gateways' own tables. */
   readonly engine: ScriptEngine;
   readonly shared: SharedDatabase;
-  /** Called with errors that no caller is waiting for, once until the database answers again. */
+  /** Called with errors that no caller is waiting for. A repeated error is skipped until the database answers again. */
   onError: ((error: unknown) => void) | null;
 }
 
@@ -175,7 +182,7 @@ export interface WorkingState extends StateStore {
   ): Promise<number>;
 }
 
-/** Converts a fence to the function in the store contract, for a ledger that answers at once. */
+/** Converts a fence to the function in the store contract, for a synchronous ledger. */
 export function toFenceFunction(
   work: { readonly ledger: Ledger },
   { fence }: FenceOption,
@@ -186,11 +193,22 @@ export function toFenceFunction(
 }
 
 function passesFence(ledger: Ledger, fence: FenceScript): boolean {
-  const { durability } = fence;
-  const isPassed =
-    durability === undefined ? runOn(ledger, fence.script()) : changeOn(ledger, durability, fence.script());
-  if (isPassed) fence.afterCommit?.();
-  return isPassed;
+  if (fence.durability === undefined) return runOn(ledger, fence.script());
+  try {
+    changeOn(ledger, fence.durability, acceptOrThrow(fence.script()));
+  } catch (error) {
+    if (error instanceof RejectedWrite) return false;
+    throw error;
+  }
+  fence.afterCommit?.();
+  return true;
+}
+
+/** Rolls back what a fence has changed before it returned `false`. */
+class RejectedWrite extends Error {}
+
+function* acceptOrThrow(script: Script<boolean>): Script<void> {
+  if (!(yield* script)) throw new RejectedWrite();
 }
 
 export const doNothing: AfterCommit = () => undefined;

@@ -2,11 +2,11 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { changeOn, runOn, valueScript } from "../../src/core/script.ts";
+import { changeOn, changeRows, runOn, valueScript } from "../../src/core/script.ts";
 import type { SessionRef } from "../../src/core/session-ref.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
-import { append, create, ids, listed, refused } from "../support/store-calls.ts";
+import { append, create, ids, listed, refused, said } from "../support/store-calls.ts";
 
 const alice = { userId: "alice", agentId: "main" };
 const init = {
@@ -72,6 +72,24 @@ describe.each(["files", "memory"] as const)("the runs of the %s store", (kind) =
     await set(1, true);
     await refused("fenced", () => set(2, false));
     expect(await store.state.get(alice, "s", "k")).toEqual({ value: 1, version: 1 });
+    await dispose();
+  });
+
+  test("changes of a fence that rejects a write are undone", async () => {
+    const { store, jobs, dispose } = await opened(kind);
+    await create(store, alice, "s");
+    const appendOnce = (uid: string, isAccepted: boolean) => {
+      const script = function* () {
+        yield* changeRows("INSERT INTO jobs (uid) VALUES (?)", uid);
+        return isAccepted;
+      };
+      const fence = { script, durability: "unsynced" } as const;
+      return store.sessions.append(alice, "s", [{ draft: said(uid), id: uid }], { fence });
+    };
+    await refused("fenced", () => appendOnce("rejected", false));
+    await appendOnce("accepted", true);
+    expect(jobs()).toEqual(["accepted"]);
+    expect(await ids(store, alice, "s")).toEqual(["accepted"]);
     await dispose();
   });
 

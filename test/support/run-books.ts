@@ -62,8 +62,9 @@ export class RunBooks {
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
         if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
-        if (!(await engine.change(durability, { userId }, script)))
-          throw new SkeinError("fenced", { sessionId });
+        await engine.change(durability, { userId }, function* () {
+          if (!(yield* script())) throw new SkeinError("fenced", { sessionId });
+        });
         afterCommit?.();
         return { leafId: `leaf of ${uid}` };
       },

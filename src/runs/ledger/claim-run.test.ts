@@ -101,6 +101,16 @@ describe("claiming", () => {
     expect(uids.filter((uid) => uid.startsWith("cron")).length).toBe(1);
   });
 
+  test("[KIL12] a claim that loses the last slot to a resumed run leaves its run queued", async () => {
+    const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
+    const waiter = await one.running("a");
+    await one.runs.wait(waiter.held, { for: "approval" });
+    const { runId } = await one.accept("b");
+    const [claim, hasResumed] = await Promise.all([one.runs.claim("other"), one.runs.resume(waiter.held)]);
+    expect({ claim, hasResumed }).toEqual({ claim: null, hasResumed: true });
+    expect(await one.runs.get(runId)).toMatchObject({ state: "queued", owner: null, fence: 0 });
+  });
+
   test("users take turns, then their sessions", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     for (let at = 0; at < 3; at++) for (const uid of ["ann/a", "ann/b"]) await one.accept(uid);
@@ -181,7 +191,7 @@ describe("claiming", () => {
     await books.runs.lose(claim.held);
     const ended = await books.runs.get(claim.run.runId);
     expect(ended).toMatchObject({ state: "error", outcome: { code: "lost_too_often" } });
-    expect(ended?.outcome?.error).toContain("lost 4 times");
+    expect(ended?.outcome?.error).toContain("lost its process 4 times");
   });
 
   /** Makes a claimed run lose its owner repeatedly until the run ends. */

@@ -169,7 +169,10 @@ export interface RunLedgerOptions {
   readonly yieldTimeoutMs: number;
   /** The app of this process. Empty if it defines no agent in code. */
   readonly app: string;
-  /** Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the agent. */
+  /**
+   * Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the
+   * agent.
+   */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
   /**
    * Returns this process's channels, or `null` if it delivers to all channels. Channels defined in the process's code
@@ -187,7 +190,7 @@ export interface RunLedgerOptions {
   readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead. If so, there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
-  /** `false` while an owner whose lease has expired might only have lost the database for a moment. */
+  /** `false` while an owner whose lease has expired might merely have lost its database connection for a moment. */
   canTakeOver(): boolean;
   /**
    * Runs a script in a transaction under the session's write lock and returns the current leaf. Throws `fenced` if the
@@ -250,8 +253,8 @@ export class RunLedger {
   }
 
   /**
-   * Like `change`, but under the session's write lock. The script returns `false` if it changed nothing. Throws `fenced`
-   * in that case. Returns the session's current leaf.
+   * Like `change`, but under the session's write lock. If the script returns `false`, its changes are
+   * rolled back and the call throws `fenced`. Returns the session's current leaf.
    */
   async changeUnderLock(
     session: SessionRef,
@@ -332,7 +335,10 @@ export class RunTransaction {
     return this.#ledger.ownLoopTurns;
   }
 
-  /** Accepts input. An option to avoid a circular import: accepting input can end runs, and ending a run accepts input. */
+  /**
+   * Accepts input. The function is an option to avoid a circular import, because accepting input can end runs, and
+   * ending a run can accept input.
+   */
   accept(request: AcceptRequest): Script<Accepted> {
     return this.options.acceptInput(this, request);
   }
