@@ -109,19 +109,23 @@ export class RunWriter {
 
   async #writeReady(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
+    while (this.#ready.length > 0) await this.#writeResults(this.#ready.splice(0));
+    this.#writing = null;
+  }
+
+  /** If a message is invalid, nothing has been written, and the other results are written without it. */
+  async #writeResults(batch: readonly WaitingResult[]): Promise<void> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
-    while (this.#ready.length > 0) {
-      const batch = this.#ready.splice(0);
-      const results = batch.map(({ result }) => result);
-      try {
-        const done = await appendResults(this.#app.store, scope, sessionId, results, this.#place);
-        for (const [index, { resolve }] of batch.entries()) resolve(done[index] as GuardedAppend);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+    const results = batch.map(({ result }) => result);
+    try {
+      const done = await appendResults(this.#app.store, scope, sessionId, results, this.#place);
+      for (const [index, { resolve }] of batch.entries()) resolve(done[index] as GuardedAppend);
+    } catch (error) {
+      const isInvalid = error instanceof SkeinError && error.code === "invalid_entry";
+      if (isInvalid && batch.length > 1) for (const each of batch) await this.#writeResults([each]);
+      else for (const { reject } of batch) reject(error);
     }
-    this.#writing = null;
   }
 
   /** Writes an entry that is not a message. Like any message, a `custom_message` must follow the last message. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { HookRegistry } from "../../src/index.ts";
+import { defineTool, HookRegistry } from "../../src/index.ts";
 import { run } from "../support/cli.ts";
 import { call, configFile, desk, withParts } from "../support/family.ts";
 import type { MountedOverHttp } from "../support/mounted-gateway.ts";
@@ -298,4 +298,24 @@ describe("rows of sessions", () => {
       expect(row).not.toHaveProperty("lastAccountId");
     }
   });
+});
+
+test("a result that a hook makes invalid does not discard the results that are ready with it", async () => {
+  const tools = ["pay", "odd", "mail"].map((name) =>
+    defineTool({ name, description: "Works.", execute: () => `${name} result` }),
+  );
+  const calls = tools.map(({ name }) => ({ name, arguments: {} }));
+  const { skein, lines } = await withScript([{ calls }], { tools });
+  skein.hooks.on("tool_result_persist", ({ message }) =>
+    message.toolName === "odd" ? { replace: { ...message, isError: undefined as never } } : undefined,
+  );
+  const turn = skein.session({ sessionId: "s" }).send("go");
+  await expect(turn.result).rejects.toMatchObject({ code: "invalid_entry" });
+  expect(await lines("s")).toEqual([
+    "user: go",
+    "assistant: (pay) (odd) (mail)",
+    "result: pay result",
+    "result: mail result",
+    expect.stringContaining("No result was recorded for this call"),
+  ]);
 });
