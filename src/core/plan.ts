@@ -92,6 +92,12 @@ function sameEntry(entry: Entry, draft: EntryDraft): Entry {
   });
 }
 
+/** Returns the ID of the entry that a draft refers to, or `null` if there is none. */
+export function targetOf(draft: EntryDraft): string | null {
+  if (draft?.type === "label" || draft?.type === "context_edit") return draft.targetId;
+  return draft?.type === "compaction" ? draft.firstKeptEntryId : null;
+}
+
 function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) => Node | undefined): void {
   if (draft.type === "label" || draft.type === "context_edit")
     requireNode(find(draft.targetId), draft.targetId);

@@ -12,7 +12,19 @@ const scope: Scope = { userId: "ann", agentId: "main" };
 const tailBytes = 400;
 
 const step = fc.record({
-  do: fc.constantFrom("say", "say", "answer", "model", "think", "name", "label", "branch", "patch", "index"),
+  do: fc.constantFrom(
+    "say",
+    "say",
+    "answer",
+    "model",
+    "think",
+    "name",
+    "label",
+    "edit",
+    "branch",
+    "patch",
+    "index",
+  ),
   at: fc.nat(),
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -31,6 +43,10 @@ function draftFor({ do: act, at }: Step, ids: readonly string[]): EntryDraft | n
       return { type: "session_info", name: `Name ${at % 5}` };
     case "label":
       return ids.length === 0 ? null : { type: "label", targetId: ids[at % ids.length] ?? "", label: "l" };
+    case "edit":
+      return ids.length === 0
+        ? null
+        : { type: "context_edit", targetId: ids[at % ids.length] ?? "", replacement: null };
     default:
       return null;
   }

@@ -4,6 +4,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
+import { targetOf } from "../../core/plan.ts";
 import { present } from "../../core/present.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { Script } from "../../core/script.ts";
@@ -204,7 +205,7 @@ export class FileSessions implements WorkingSessions {
       const widening = file.loadFor(needs);
       if (widening !== null) await widening;
       const plan = await file.write((tree) => {
-        // A caller with a fence is the session's own run.
+        // Without a fence, the session must be idle. A caller with a fence is the session's own run.
         if (options.fence === undefined)
           runOn(work.ledger, work.attendance.attendant.branch(sessionRefOf(row)));
         return tree.planBranch(targetId);
@@ -440,8 +441,8 @@ export class FileSessions implements WorkingSessions {
   }
 
   /**
-   * Returns `null` if the log has been replaced since the branch was found, or if the fork has another agent, which needs
-   * copies of the blobs: only parsed entries show which ones.
+   * Returns `null` if the log has been replaced since the branch was found, or if the fork belongs to another agent. In
+   * that case, the entries must be parsed to find the blobs to copy.
    */
   async #copyBranch(from: SessionRow, branch: LogBranch, row: SessionRow): Promise<SessionRecord | null> {
     if (row.home !== from.home || row.agentId !== from.agentId) return null;
@@ -588,8 +589,6 @@ function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
 }
 
 /** Returns an item's ID and the ID that it refers to. */
-function idsAskedFor({ draft, id }: AppendItem): string[] {
-  const target =
-    draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
-  return [id, target].filter((each) => typeof each === "string");
+function idsAskedFor(item: AppendItem): string[] {
+  return [item.id, targetOf(item.draft)].filter((each) => typeof each === "string");
 }

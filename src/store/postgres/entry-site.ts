@@ -1,6 +1,6 @@
 import type { Entry } from "../../core/entries.ts";
 import type { Node } from "../../core/link-entries.ts";
-import { requireNode } from "../../core/plan.ts";
+import { requireNode, targetOf } from "../../core/plan.ts";
 import type { AppendItem } from "../contract.ts";
 import type { Sql } from "./database.ts";
 import type { EntryPlace } from "./entry-places.ts";
@@ -37,15 +37,9 @@ function knownTip({ tip, tipId, session }: SessionRow): KnownEntry | null {
   return { node: { entry, position: tip.seq, parent: null }, place: tip, leafId: session.leafId };
 }
 
-/** Returns the entry that an item refers to, or `null` if there is none. */
-export function targetOf({ draft }: AppendItem): string | null {
-  if (draft?.type === "label" || draft?.type === "context_edit") return draft.targetId;
-  return draft?.type === "compaction" ? draft.firstKeptEntryId : null;
-}
-
 /**
- * Reads the entries that items have in common with the session: those with the same ID, those that they refer to, and
- * the parent, if it is not the tip. Throws `not_found` for an unknown parent.
+ * Reads the stored entries that the items depend on: entries with the same IDs, entries that the items refer to, and
+ * the parent if it is not the tip. Throws `not_found` for an unknown parent.
  */
 export async function readSite(
   sql: Sql,
@@ -53,7 +47,7 @@ export async function readSite(
   items: readonly AppendItem[],
   parentId?: string | null,
 ): Promise<EntrySite> {
-  const asked = [...items.flatMap((item) => [item.id, targetOf(item)]), parentId];
+  const asked = [...items.flatMap((item) => [item.id, targetOf(item.draft)]), parentId];
   const ids = [...new Set(asked.filter((id) => typeof id === "string"))];
   const known = ids.length === 0 ? new Map<string, KnownEntry>() : await readKnown(sql, row, ids);
   const tip = row.tipId === null ? null : (known.get(row.tipId) ?? knownTip(row));

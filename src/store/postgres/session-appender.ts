@@ -1,12 +1,12 @@
 import type { Plan } from "../../core/plan.ts";
-import { checkExpectedLeaf } from "../../core/plan.ts";
+import { checkExpectedLeaf, targetOf } from "../../core/plan.ts";
 import { sessionRefOf } from "../../core/session-ref.ts";
 import type { Appended, AppendItem, Scope, SessionRecord } from "../contract.ts";
 import type { FencedAppend, FenceOption } from "../work.ts";
 import type { Sql, TransactOptions } from "./database.ts";
 import { violatedIndex } from "./database-errors.ts";
 import { driveScript } from "./drive-script.ts";
-import { readSite, siteAtTip, targetOf } from "./entry-site.ts";
+import { readSite, siteAtTip } from "./entry-site.ts";
 import type { SessionAccess } from "./session-access.ts";
 import { recordOf } from "./session-access.ts";
 import type { SessionRow } from "./session-row.ts";
@@ -59,7 +59,7 @@ export class SessionAppender {
       const { clock, newId, attendance } = this.#access.parts;
       const attempt = await this.transact(scope, fence, async (sql) => {
         const row = await this.#access.lockHeld(sql, scope, sessionId, fence);
-        // A caller with a fence is the session's own run.
+        // Without a fence, the session must be idle. A caller with a fence is the session's own run.
         if (fence === undefined)
           await driveScript(sql, attendance.attendant.branch(sessionRefOf(row.session)));
         const isThere = targetId === row.tipId || targetId === row.session.leafId;
@@ -109,7 +109,7 @@ export class SessionAppender {
     if (row === null || parentId !== undefined || items.length === 0) return none;
     if (fence !== undefined && held === undefined) return none;
     if (expectedLeafId !== undefined && expectedLeafId !== row.session.leafId) return none;
-    if (items.some((item) => targetOf(item) !== null)) return none;
+    if (items.some((item) => targetOf(item.draft) !== null)) return none;
     const { clock, newId, database } = this.#access.parts;
     const site = siteAtTip(row);
     const plan = planAt(row, items, site, clock.now(), newId);
@@ -145,7 +145,7 @@ export class SessionAppender {
         : await this.#access.lockHeld(sql, scope, sessionId, fence);
       const site = await readSite(sql, row, items, parentId);
       const plan = planAt(row, items, site, clock.now(), newId);
-      // What an earlier attempt has stored is acknowledged, even if the caller may not write any more.
+      // Entries that an earlier attempt stored are acknowledged, even if the caller may no longer write.
       if (isRepeated && plan.nodes.length > 0) await this.#access.checkFence(sql, row, fence);
       checkExpectedLeaf(plan, row.session.leafId, expectedLeafId);
       if (plan.nodes.length === 0) return { row, plan, written: null };
