@@ -9,7 +9,6 @@ export {
   type AgentSpec,
   defineAgent,
   type SubagentSpec,
-  type ThinkingLevel,
 } from "./agents/tools/define-agent.ts";
 export type { ArgumentsOf, StandardSchema, ToolParameters } from "./agents/tools/define-tool.ts";
 export {
@@ -41,6 +40,7 @@ export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export type { Plan, PlannedItem } from "./core/plan.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
+export type { ThinkingLevel } from "./core/thinking-levels.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
 export { continueRecent, listSessionFiles, openSession } from "./open-session.ts";

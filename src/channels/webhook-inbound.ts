@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { SkeinError } from "../core/errors.ts";
 import { gatherStream } from "../core/gather-bytes.ts";
+import { isRecord } from "../core/is-record.ts";
 import { parseJson } from "../core/parse-json.ts";
 import { isBase64 } from "../core/text.ts";
 import type { InboundMessage } from "./contract.ts";
@@ -122,7 +123,7 @@ async function readMessage(
   headerId: string | null,
 ): Promise<{ readonly message: InboundMessage } | { readonly problems: readonly FieldProblem[] }> {
   const value = await parseBody(body);
-  if (!isFields(value)) return { problems: [{ path: "", expected: "a JSON object encoded as UTF-8" }] };
+  if (!isRecord(value)) return { problems: [{ path: "", expected: "a JSON object encoded as UTF-8" }] };
   const { messageId: bodyId, ...fields } = value;
   const messageId = headerId ?? bodyId;
   const isIdValid = typeof messageId === "string" && messageIdPattern.test(messageId);
@@ -154,7 +155,7 @@ function imageProblems(images: unknown): FieldProblem[] {
   if (!Array.isArray(images)) return [{ path: "images", expected: "a list" }];
   return images.flatMap((image: unknown, index) => {
     const path = `images[${index}]`;
-    if (!isFields(image)) return [{ path, expected: "an object with data and mimeType" }];
+    if (!isRecord(image)) return [{ path, expected: "an object with data and mimeType" }];
     const { data, mimeType, ...others } = image;
     const isData = typeof data === "string" && isBase64(data);
     const isType = typeof mimeType === "string" && /^image\/[a-z0-9.+-]+$/.test(mimeType);
@@ -176,10 +177,6 @@ async function parseBody(body: Uint8Array): Promise<unknown> {
 
 function isNonEmpty(value: unknown): boolean {
   return typeof value === "string" && value !== "";
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Errors whose messages contain only data that the sender sent or is allowed to see. */
@@ -227,8 +224,8 @@ export const signatureHeader = "x-skein-signature";
 export const maxSkewMs = 5 * 60_000;
 
 /**
- * Excludes quotes, braces and backslashes. If they were allowed, one message's signature would also be valid for another
- * message whose ID continues into the body of the first.
+ * Excludes quotes, braces and backslashes. If they were allowed, one message's signature would also be valid for
+ * another message whose ID continues into the body of the first.
  */
 export const messageIdPattern = /^[!#-[\]-z|~]{1,200}$/;
 

@@ -38,12 +38,12 @@ export function registerAccess(command: Command, context: CommandContext): void 
 
 type Explanation = AccessPayload["explanations"][number];
 
-/** Longer than a terminal line so that a reason is never truncated. */
+/** Longer than a terminal line, so that reasons are not truncated. */
 const longest = 2000;
 
 /**
- * Any session can be the caller. The target is resolved as the caller would name it. The exit code is 0 regardless of
- * the decision.
+ * Any session can be the requester. The target is resolved as the requester would refer to it. The exit code is 0
+ * regardless of the decision.
  */
 async function explainAccess(
   cli: Invocation<{ readonly action?: AccessAction }>,

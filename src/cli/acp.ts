@@ -15,7 +15,7 @@ import { ChatSession, slashCommandTable, slashHandlers } from "./slash-commands.
 
 /**
  * Serves ACP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. On a stop request, runs reach a durable state first. A second request exits immediately.
+ * directly. On a stop request, waits until runs reach a durable state. A second request exits immediately.
  */
 export function registerAcp(command: Command, context: CommandContext): void {
   command.addHelpText("after", examples("skein acp", "skein acp --agent main --user ann")).action(
@@ -24,7 +24,7 @@ export function registerAcp(command: Command, context: CommandContext): void {
         withSkeinCalls(
           { terminal: streams.terminal, options },
           (open) => serveAcpStdio(acpContext(open, context.version), streams),
-          // A session reference makes the command create a missing folder.
+          // With a session reference, the command creates a missing folder.
           { workers: true, ref: "main" },
         ),
       ),
@@ -59,8 +59,8 @@ function acpContext(open: OpenSkeinCalls, version: string): ServerContext {
 }
 
 /**
- * The slash commands offered to an editor, with the method that each one needs. Editors have their own ways to quit
- * and fork.
+ * The slash commands offered to an editor, with the method that each one needs. Commands that editors have built in,
+ * such as quitting and forking, are omitted.
  */
 const offered: Readonly<Partial<Record<SlashName, MethodName>>> = {
   status: "runs.list",

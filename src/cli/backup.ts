@@ -134,7 +134,7 @@ function leftOutOf(folder: string, configuration: string | null): BackupPayload[
     },
     {
       what: "working directories of agents, including workspace/",
-      instead: "copy them yourself; relative paths in the configuration start at the configuration's folder",
+      instead: "copy them yourself; relative paths in the configuration are resolved against its folder",
     },
     { what: "derived files", instead: "the first start rebuilds indexes, lists and working sets" },
   ];

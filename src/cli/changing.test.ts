@@ -132,7 +132,7 @@ describe("sessions new", () => {
     });
     const { out } = await skein(["sessions", "new", "shown"]);
     expect(out).toBe(
-      `made session:shown\n  id    shown\n  file  ${join(dir, "agents/main/sessions/shown.jsonl")}\n`,
+      `created session:shown\n  id    shown\n  file  ${join(dir, "agents/main/sessions/shown.jsonl")}\n`,
     );
     expect(existsSync(join(dir, "agents/main/sessions/shown.jsonl"))).toBe(true);
   });

@@ -19,8 +19,8 @@ import { parseSlash, slashHandlers } from "./slash-commands.ts";
 const twiceMs = 2000;
 
 /**
- * A line-by-line conversation. A line that is typed while a turn is running is sent immediately, subject to the queue
- * mode. A piped line waits until the previous turn has ended.
+ * A line-by-line conversation. A line that is typed while a turn is running is sent immediately, and the queue mode
+ * determines what happens to it. A piped line waits until the previous turn has ended.
  */
 export class Chat {
   readonly #terminal: Terminal;
@@ -40,7 +40,7 @@ export class Chat {
   #approvals: { readonly approvalId: string; readonly name: string }[] = [];
   #hasInputEnded = false;
   #isFinishing = false;
-  /** No line is handled before the event subscription is active. */
+  /** Initially `true`, so that no line is handled before the event subscription is active. */
   #isHandling = true;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
@@ -173,7 +173,7 @@ export class Chat {
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
-    // The reply was not streamed completely. The reply to a merged message comes from the turn that it was merged into.
+    // Prints a reply that was not streamed completely. A merged message has no reply of its own to print.
     else if (run?.mergedInto === undefined && !this.#events.hasWholeReply(runId, reply))
       this.#printer.answer(reply);
   }

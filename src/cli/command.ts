@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { Help, InvalidArgumentError, Option } from "commander";
-import type { ThinkingLevel } from "../agents/tools/define-agent.ts";
 import type { Invocation } from "./output/invocation.ts";
 import type { Terminal } from "./output/terminal.ts";
 
@@ -49,7 +48,7 @@ export function addLazyCommands(
       context.enter(command);
       await load(command);
     });
-  // Commander's own help command would show a command that has not been loaded yet.
+  // Commander's own help command would show a command whose options have not been loaded yet.
   parent
     .command("help [command]")
     .description("display help for command")
@@ -106,5 +105,3 @@ export function allUsersOption(): Option {
 export function yesOption(): Option {
   return new Option("--yes", "do not ask for confirmation");
 }
-
-export const thinkingLevels: readonly ThinkingLevel[] = ["off", "minimal", "low", "medium", "high", "xhigh"];

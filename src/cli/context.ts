@@ -83,7 +83,7 @@ function unlistedText(servers: readonly string[]): string {
   return `The count does not include tools from ${servers.join(", ")}, because this command does not start MCP servers; a run does.`;
 }
 
-/** Applies the same rule as the configuration. */
+/** Applies the same rule as `baseUrl` in the configuration. */
 function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
@@ -118,7 +118,7 @@ function printHint(terminal: Terminal, text: string): void {
 const titleWidth = 10;
 const barWidth = 30;
 const mostChanges = 200;
-/** Longer than a terminal line so that a note is never truncated. */
+/** Longer than a terminal line, so that notes are not truncated. */
 const longestNote = 1000;
 
 function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {

@@ -90,7 +90,7 @@ export function warning(area: string, file: string, what: string, remedy: string
 
 const mcpArea = "mcp";
 
-/** Returns only warnings, because agents run without a server's tools if it does not respond. */
+/** Returns only warnings, because agents run without the tools of a server that does not respond. */
 export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
   return servers
     .filter(({ answers }) => !answers)

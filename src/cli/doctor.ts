@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { lookAtAcp } from "../app/acp.ts";
-import type { ChatPackagesReport } from "../app/chat-packages.ts";
-import { checkChatPackages } from "../app/chat-packages.ts";
+import type { ChatPackagesReport } from "../app/check-chat-packages.ts";
+import { checkChatPackages } from "../app/check-chat-packages.ts";
 import { configuredFileBoundary } from "../app/files.ts";
 import type { FolderStore } from "../app/folder.ts";
 import { holdsSessions, openFolder, refuseDatabaseFolder } from "../app/folder.ts";
@@ -168,7 +168,7 @@ interface Inside {
   readonly explained?: DoctorPayload["maintenance"]["explained"];
 }
 
-/** Connects to the database. Its sessions are maintained by the gateways, and only they can say what is due. */
+/** Connects to the database. Lists no maintenance decisions, because only the gateways can determine what is due. */
 async function lookAtDatabase({ config }: LoadedConfig, name: string): Promise<Inside> {
   return { findings: await findingsFrom(name, () => checkDatabase(config)), decisions: [] };
 }

@@ -84,7 +84,7 @@ function statOf(path: string) {
   try {
     return statSync(path);
   } catch (error) {
-    const advice = "Check the path; relative paths start at the working directory";
+    const advice = "Check the path; relative paths are resolved against the working directory";
     throw new SkeinError("not_found", { what: "File or folder", name: path, advice }, { cause: error });
   }
 }
@@ -112,7 +112,7 @@ export async function importOverCalls(
     const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
     imported.push(...answer.imported);
     skipped.push(...(answer.skipped ?? []));
-    // Errors in a list have already been found here, and every call with the list repeats them.
+    // Errors in a list have already been reported here, and every call with the list repeats them.
     failed.push(...answer.failed.filter(({ file }) => !lists.has(file)));
     update(done, found.sources.length);
   }
@@ -121,7 +121,7 @@ export async function importOverCalls(
 
 interface Batch {
   readonly files: readonly GivenFile[];
-  /** The number of sources before the batch. */
+  /** The number of sources that are done once the batch has been sent. */
   readonly done: number;
 }
 

@@ -3,6 +3,7 @@ import { parseEnv } from "node:util";
 import { keyedProviders, keyVariable, rehearsalModel } from "../config/default-model.ts";
 import { readTextFile } from "../config/find-file.ts";
 import { gatherStream } from "../core/gather-bytes.ts";
+import { isRecord } from "../core/is-record.ts";
 
 export interface Found {
   readonly keys: readonly FoundKey[];
@@ -114,12 +115,12 @@ interface FoundOllama {
 }
 
 const usualPort = "11434";
-/** Most machines have no Ollama. If its address is given, there probably is one, which might be slow to start. */
+/** Most machines have no Ollama server. A server whose address is given probably exists but might start slowly. */
 const timeoutMs = { usual: 500, given: 10_000 };
 const mostBytes = 1_000_000;
 const mostModels = 100;
 
-/** Fetches the list of models from the local Ollama server, or returns `null` if it does not respond in time. */
+/** Fetches the list of models from the Ollama server at `host`, or returns `null` if it does not respond in time. */
 export async function findOllama(host: string | undefined): Promise<FoundOllama | null> {
   const base = ollamaBase(host);
   if (base === null) return null;
@@ -147,10 +148,10 @@ export function ollamaBase(host: string | undefined): string | null {
  */
 function modelNames(text: string): readonly string[] | null {
   const answer = parsed(text);
-  const models = isObject(answer) ? answer.models : null;
+  const models = isRecord(answer) ? answer.models : null;
   if (!Array.isArray(models)) return null;
   const names = models.flatMap((model: unknown) => {
-    const name = isObject(model) ? model.name : null;
+    const name = isRecord(model) ? model.name : null;
     return typeof name === "string" && /^[A-Za-z0-9][\w.:/@-]{0,199}$/.test(name) ? [name] : [];
   });
   return [...new Set(names)].slice(0, mostModels);
@@ -174,8 +175,4 @@ function parsed(text: string): unknown {
   } catch {
     return null;
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -118,7 +118,7 @@ function configsIn(folder: string): readonly string[] {
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
 }
 
-/** Two configuration files in one folder are an error, regardless of their names. */
+/** Throws if the folder has a configuration file, because two in one folder are an error even if their names differ. */
 function refuseReplacing([there]: readonly string[]): void {
   if (there === undefined) return;
   throw new SkeinError("write_failed", {
@@ -128,7 +128,7 @@ function refuseReplacing([there]: readonly string[]): void {
   });
 }
 
-/** Writes `skein.yaml` and returns the new names of existing files, which are kept. */
+/** Writes `skein.yaml`. Keeps existing configuration files under new names and returns their new paths. */
 function writeConfig(
   folder: string,
   text: string,

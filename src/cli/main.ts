@@ -9,8 +9,8 @@ import { processTerminal } from "./output/terminal.ts";
 export { exitOnSignals, type Terminal } from "./output/terminal.ts";
 
 /**
- * Runs one command line (without `node` and the script) and returns the exit code. `overrides` replaces parts of the process's
- * own terminal.
+ * Runs one command line (without `node` and the script) and returns the exit code. `overrides` replaces parts of the
+ * process's own terminal.
  */
 export async function runCli(
   args: readonly string[],
@@ -196,8 +196,8 @@ const commands: readonly LazyCommand[] = [
 ];
 
 /**
- * Returns the command line without its commands' options, which a command line that selects the command adds. If
- * `isQuiet` is set, only the caller reports usage errors.
+ * Returns the program with its commands. A command's options are added only when a command line selects the command.
+ * If `isQuiet` is set, only the caller reports usage errors.
  */
 export function createProgram(context: CommandContext, isQuiet = false): Command {
   const { terminal, version } = context;

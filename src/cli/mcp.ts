@@ -23,7 +23,7 @@ import type { Invocation } from "./output/invocation.ts";
 
 /**
  * Serves MCP over the standard streams until the input ends, either through the folder's gateway or on the folder
- * directly. On a stop request, runs reach a durable state first. A second request exits immediately.
+ * directly. On a stop request, waits until runs reach a durable state. A second request exits immediately.
  */
 export function registerMcp(command: Command, context: CommandContext): void {
   command
@@ -52,7 +52,7 @@ async function serve(cli: Invocation, version: string, streams: ProtocolStreams)
     cli,
     (running, { config }) =>
       speak(principalOf(running.hello, cli), gatewayMcpBackend(running, known(config.session.scope))),
-    // A session reference makes the command create a missing folder.
+    // With a session reference, the command creates a missing folder.
     ({ loaded }) =>
       withSkein(cli, loaded, { workers: true, ref: "main" }, ({ skein }) => {
         const principal = { ...localPrincipal, user: cli.options.user ?? null };

@@ -124,7 +124,7 @@ function printRuns(
   if (nextBefore !== undefined) printNote(terminal, `more: --before ${nextBefore}`);
   for (const run of runs.filter(isLostRun)) printRemedy(cli, ["red", "lost", run.preview], run, "retry");
   for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined))
-    printRemedy(cli, ["yellow", "waits", `${describeApp(run)} runs it: ${run.preview}`], run, "release");
+    printRemedy(cli, ["yellow", "waits", `for ${describeApp(run)}: ${run.preview}`], run, "release");
   printApprovals(cli, approvals);
 }
 

@@ -4,11 +4,12 @@ import { Option } from "commander";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { escapeToLine } from "../core/text.ts";
+import { thinkingLevels } from "../core/thinking-levels.ts";
 import type { Params } from "../protocol/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../protocol/runs.ts";
 import type { QueueMode } from "../runs/run.ts";
 import type { CommandContext } from "./command.ts";
-import { action, examples, newSessionHelp, thinkingLevels, wholeNumber } from "./command.ts";
+import { action, examples, newSessionHelp, wholeNumber } from "./command.ts";
 import { readImages, readMentionedImages } from "./connection/read-images.ts";
 import { resolveOrNew } from "./connection/resolve-session.ts";
 import {

@@ -50,7 +50,7 @@ async function createSession(cli: Invocation<NewOptions>, name?: string): Promis
     cli,
     async (open) => {
       const made = await open.calls.call("sessions.create", { ...params, ...open.reader });
-      await printCreated(open, made, `made ${displayKey(made.key, open.asker)}`);
+      await printCreated(open, made, `created ${displayKey(made.key, open.asker)}`);
     },
     "create",
   );

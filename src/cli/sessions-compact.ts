@@ -89,7 +89,7 @@ async function textOrFile(terminal: Terminal, text: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const advice = "Check the path after the @; relative paths start at the working directory";
+    const advice = "Check the path after the @; relative paths are resolved against the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   }

@@ -115,7 +115,7 @@ function formatOf({ format, output }: ExportOptions): ExportFormat {
 /** Pieces are buffered up to this size. */
 const chunk = 256 * 1024;
 
-/** Writes a file that only its owner can read, and leaves no partial file if writing fails. Returns its size in bytes. */
+/** Writes a file that only its owner can read. Leaves no partial file if writing fails. Returns the size in bytes. */
 function writePieces(path: string, pieces: Iterable<string>, replace: boolean): number {
   const target = replace ? `${path}.part-${process.pid}` : path;
   const file = open(path, target);

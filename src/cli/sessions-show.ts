@@ -62,7 +62,7 @@ interface ShowOptions {
   readonly leaf?: string;
 }
 
-/** The key follows the name and is never truncated. */
+/** The maximum length of a session's name. The key that follows it is never truncated. */
 const longestName = 80;
 
 interface Shown {

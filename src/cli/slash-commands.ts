@@ -183,7 +183,7 @@ type ReadImages = (
   message: string,
 ) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
 
-/** A chat's session, which is the session that currently has its key. */
+/** A chat's session: the one that currently has the chat's key. */
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import { isRecord } from "../core/is-record.ts";
 import { present } from "../core/present.ts";
 import type { ToolResult } from "../tools/session-tool.ts";
 import type { CommandContext } from "./command.ts";
@@ -14,7 +15,7 @@ import type { ExitCode } from "./output/errors.ts";
 import { formatCount } from "./output/format.ts";
 import type { Invocation } from "./output/invocation.ts";
 import { pathFrom } from "./output/terminal.ts";
-import { exitOf, isRow, printText, printToolResult } from "./output/tool-result.ts";
+import { exitOf, printText, printToolResult } from "./output/tool-result.ts";
 import { TurnPrinter } from "./output/turn-printer.ts";
 import type { Watched } from "./tool.ts";
 import { callTool, forSessionHelp } from "./tool.ts";
@@ -158,8 +159,8 @@ function printSpawned(cli: Invocation<SpawnOptions>, result: ToolResult): ExitCo
 }
 
 function tokensIn(usage: unknown): string | undefined {
-  const count = isRow(usage) ? usage.totalTokens : undefined;
-  // ACP agents do not have to report usage.
+  const count = isRecord(usage) ? usage.totalTokens : undefined;
+  // ACP agents are not required to report usage.
   return typeof count === "number" && count > 0 ? formatCount(count) : undefined;
 }
 

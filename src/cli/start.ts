@@ -117,7 +117,7 @@ export async function startCommand(
   }
 }
 
-/** The options have the same effect as the variables. */
+/** These options have the same effect as the environment variables. */
 function withOptions(where: LoadOptions, options: StartOptions): LoadOptions {
   const env = present({ SKEIN_STORE: options.store, SKEIN_GATEWAY__ROLE: roleOption(options) });
   return { ...where, env: { ...where.env, ...env } };
@@ -127,7 +127,7 @@ function roleOption({ workers, workersOnly, open }: StartOptions): Role | null {
   if (workersOnly !== true) return workers === false ? "gateway" : null;
   const other = workers === false ? "--no-workers" : open === true ? "--open" : null;
   if (other === null) return "worker";
-  const problem = `--workers-only and ${other} exclude each other`;
+  const problem = `--workers-only and ${other} cannot be combined`;
   throw new SkeinError("invalid_arguments", { problem, advice: "Use one of them" });
 }
 
@@ -138,7 +138,7 @@ async function serveUntilStopped(
   signals: ProcessSignals,
 ): Promise<void> {
   const stopReloading = signals.onReload(() => void gateway.reload());
-  // Keeps the process alive because sockets come and go and all other timers are unreferenced.
+  // Keeps the process alive: sockets come and go, and all other timers are unreferenced.
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await requested;
@@ -174,7 +174,7 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   ];
 }
 
-/** Names the options that a running gateway does not apply. */
+/** Lists the address options that were not applied because a gateway is already running. */
 function unappliedLines(
   { options }: Invocation<StartOptions>,
   gateway: OpenGateway | AlreadyRunning,

@@ -60,8 +60,8 @@ function readAddress({ terminal }: Invocation, text: string): StoreAddress {
   const address = store.kind.read(text, { folder: cwd, home, root: cwd });
   if (address !== null) return address.value;
   throw new SkeinError("invalid_arguments", {
-    problem: `"${text.replace(/:\/\/.*/, "://…")}" is not the address of a store`,
-    advice: "Write files:<folder> or postgres://<role>:<password>@<host>/<database>",
+    problem: `"${text.replace(/:\/\/.*/, "://…")}" is not a valid store address`,
+    advice: "Use files:<folder> or postgres://<role>:<password>@<host>/<database>",
   });
 }
 
@@ -72,7 +72,7 @@ const stageTitles: Readonly<Record<MoveStage, string>> = {
   rows: "Copying runs, tokens and messages",
 };
 
-/** Without a terminal that can redraw a line, each tenth of a stage is a line of its own. */
+/** If the terminal cannot redraw a line, a line is printed for each tenth of a stage. */
 const linesPerStage = 10;
 
 function showProgress({ terminal, options }: Invocation): {

@@ -1,6 +1,7 @@
 import { text as readText } from "node:stream/consumers";
 import type { Command } from "commander";
 import { SkeinError } from "../core/errors.ts";
+import { isRecord } from "../core/is-record.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { ToolResult } from "../tools/session-tool.ts";
@@ -20,7 +21,7 @@ import type { ExitCode } from "./output/errors.ts";
 import { CommandFailed } from "./output/errors.ts";
 import type { Invocation } from "./output/invocation.ts";
 import { commandLine } from "./output/invocation.ts";
-import { isRow, printToolResult } from "./output/tool-result.ts";
+import { printToolResult } from "./output/tool-result.ts";
 
 export const forSessionHelp =
   "the session to act for: its key, session ID, label or a prefix of its ID (default: main)";
@@ -76,7 +77,7 @@ async function toolCommand(
   const ref = session ?? (starts ? "main" : undefined);
   const show = (result: ToolResult) => {
     const exit = printToolResult(cli, result);
-    const target = isRow(args) ? args.sessionKey : undefined;
+    const target = isRecord(args) ? args.sessionKey : undefined;
     const access = result.status === "forbidden" ? actions.get(name) : undefined;
     if (access !== undefined && typeof target === "string") {
       const why = commandLine(cli, "access", ref ?? "main", target, "--action", access);
@@ -109,7 +110,7 @@ export interface Watched {
 }
 
 /**
- * Calls a tool for a session and passes on the result. Unless `waits` is `false`, waits until everything that the tool
+ * Calls a tool for a session and shows the result. Unless `waits` is `false`, waits until everything that the tool
  * started has ended. Ctrl-C aborts the call and everything it started. A second Ctrl-C quits.
  */
 export async function callTool(

@@ -1,3 +1,4 @@
+import { isRecord } from "../core/is-record.ts";
 import { isLongJson, parseJson } from "../core/parse-json.ts";
 import type { WireError } from "../protocol/errors.ts";
 import type { ConnectParams, EventFrame, HelloPayload } from "../protocol/frames.ts";
@@ -19,7 +20,7 @@ export interface SocketSettings {
 
 export interface SocketListener {
   hello(hello: HelloPayload): void;
-  /** Called when a message has arrived. Its frame follows once it has been parsed. */
+  /** Called when a message has arrived. Its frame follows once the message has been parsed. */
   heard(): void;
   frame(frame: ReceivedResponse | EventFrame): void;
   /** Called once, when the socket closes. `refusal` is the error response to `connect`. */
@@ -67,7 +68,8 @@ export function openSocket(settings: SocketSettings, listener: SocketListener): 
 
   function deliver(frame: ReceivedFrame | null): void {
     if (over.signal.aborted) return;
-    // The frame might have been a response. On a new socket, the call is resent or rejected.
+    // The invalid frame might have been a response, so the socket is replaced. Pending calls are then resent or
+    // rejected.
     if (frame === null) end(brokenCode, null);
     else if (frame.type === "other") return;
     else if (isGreeted) listener.frame(frame);
@@ -168,7 +170,7 @@ export async function readLongFrame(text: string, signal: AbortSignal): Promise<
 }
 
 function frameIn(value: unknown): ReceivedFrame | null {
-  if (!isObject(value) || typeof value.type !== "string") return null;
+  if (!isRecord(value) || typeof value.type !== "string") return null;
   if (value.type === "res") return isAnswer(value) ? (value as unknown as ReceivedResponse) : null;
   if (value.type === "event") return isEvent(value) ? (value as unknown as EventFrame) : null;
   return { type: "other" };
@@ -180,11 +182,11 @@ function isAnswer({ id, ok, error }: Readonly<Record<string, unknown>>): boolean
 }
 
 function isError(error: unknown): boolean {
-  return isObject(error) && typeof error.code === "string" && typeof error.message === "string";
+  return isRecord(error) && typeof error.code === "string" && typeof error.message === "string";
 }
 
 function isEvent({ event, seq, payload }: Readonly<Record<string, unknown>>): boolean {
-  if (typeof event !== "string" || !isSeq(seq) || !isObject(payload)) return false;
+  if (typeof event !== "string" || !isSeq(seq) || !isRecord(payload)) return false;
   return event !== "gap" || (isSeq(payload.after) && isSeq(payload.upTo));
 }
 
@@ -192,16 +194,12 @@ function isSeq(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Detects a dead socket that was never closed, for example after the machine has slept. */
 
 const quietMs = 30_000;
 /** Leaves enough time for a large response. */
 const answerMs = 30_000;
-/** Used when a socket is checked because its page or device was asleep. */
+/** Used when a socket is checked because the page or device was asleep. */
 const checkMs = 5000;
 
 /** A request that every gateway answers for any token. */

@@ -1,4 +1,4 @@
-import { cutText, escapeToLine, thrownText, withoutAbsolutePaths } from "./text.ts";
+import { inLine, thrownText, withoutAbsolutePaths } from "./text.ts";
 
 /**
  * All errors that Skein raises on purpose. A test compares `docs/errors.md` with this table. Placeholders such as
@@ -295,7 +295,7 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Returns an error's message for models and other users, who must not see paths on this machine. */
+/** Returns an error's message for readers who must not see paths on this machine, such as models. */
 export function messageWithoutPaths(error: unknown): string {
   const text = thrownText(error);
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
@@ -324,7 +324,9 @@ export function isDatabaseFault(error: unknown): boolean {
   return causesOf(error).some((each) => databaseFaults.includes(codeOf(each)));
 }
 
-/** Whether the disk is full, read-only, broken or locked, or a database server cannot be used. A retry might succeed. */
+/**
+ * Whether the disk is full, read-only, broken or locked, or a database server cannot be used. A retry might succeed.
+ */
 export function isDiskFault(error: unknown): boolean {
   const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO", ...databaseFaults];
   return causesOf(error).some((each) => {
@@ -355,13 +357,6 @@ function causesOf(error: unknown, depth = 0): object[] {
 /** The advice in conflict errors. */
 export const retryAdvice = "Nothing was changed. Read it again and retry the change if it still applies";
 
-const longestShown = 300;
-
 function fill(template: string, details: Readonly<Record<string, string | number>>): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => shown(String(details[name])));
-}
-
-/** Makes text from outside safe for a message: one line, no terminal escapes, limited length. */
-function shown(text: string): string {
-  return escapeToLine(text.length > longestShown ? `${cutText(text, longestShown)}…` : text);
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => inLine(String(details[name])));
 }

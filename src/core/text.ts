@@ -8,7 +8,10 @@ export function cutText(text: string, longest: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
-/** Returns the text, or its beginning with `…`, at most `longest` UTF-16 code units. Cuts at a space if there is one near the end. */
+/**
+ * Shortens text to at most `longest` UTF-16 code units, including the `…` at its end. Cuts at the last space if that
+ * space is in the second half.
+ */
 export function shortenText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const space = text.lastIndexOf(" ", longest - 1);
@@ -112,7 +115,7 @@ export function fenceUntrusted(text: string, longest: number = maxCharacters): s
 }
 
 /** Escapes and truncates text for use within a line. */
-export function inLine(text: string, longest: number): string {
+export function inLine(text: string, longest = 300): string {
   const line = escapeToLine(cutText(text, longest + 1).trim());
   return line.length > longest ? `${cutText(line, longest)}…` : line;
 }

@@ -2,6 +2,7 @@ import { isRecord } from "../core/is-record.ts";
 import type { AssistantBlock, ImageBlock, TextBlock, ToolCallBlock } from "../core/messages.ts";
 import { isUsableBlock } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
+import { readThinkingLevel } from "../core/thinking-levels.ts";
 import type { ClaudeLine } from "./claude-code-lines.ts";
 import type { AnswerDraft, Losses, ResultDraft } from "./imported-session.ts";
 import { convertBlocks, noCost, shortType, toArguments } from "./imported-session.ts";
@@ -98,12 +99,10 @@ export function callsIn({ message }: AnswerDraft): ToolCallBlock[] {
   return message.content.filter((block) => block.type === "toolCall");
 }
 
-const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
-
 /** Returns the thinking level for a prompt, or `null` if the line does not contain one. */
 export function thinkingLevelOf(line: ClaudeLine): string | null {
   const level = objectField(line.value, "thinkingMetadata")?.level;
-  return level === "none" ? "off" : (thinkingLevels.find((known) => known === level) ?? null);
+  return level === "none" ? "off" : readThinkingLevel(level);
 }
 
 /** Blocks with other types are kept unchanged. Readers ignore them. */

@@ -1,4 +1,5 @@
 import * as s from "../core/schema.ts";
+import { thinkingLevels } from "../core/thinking-levels.ts";
 
 /** Fields shared by the params of several methods, with their limits. */
 
@@ -28,7 +29,7 @@ export const count = s.integer({ minimum: 0 });
 
 /** The system prompt for one run. */
 export const systemPrompt = s.string({ minLength: 1, maxLength: 100_000 });
-export const thinkingLevel = s.choice(["off", "minimal", "low", "medium", "high", "xhigh"]);
+export const thinkingLevel = s.choice(thinkingLevels);
 export const queueMode = s.choice(["steer", "followup", "interrupt"]);
 export const kind = s.choice(["main", "group", "cron", "hook", "node", "other"]);
 
@@ -72,8 +73,8 @@ export const oneChat = { sessionKey: reference, ...reader };
 
 /**
  * A page from a branch. `leafId` selects the branch that ends at this entry, without moving the session's leaf.
- * `around` selects a page with this entry in the middle. The page is from the active branch if that contains the entry,
- * otherwise from the most recently written branch below the entry.
+ * `around` selects a page with this entry in the middle. The page is from the active branch if that branch contains the
+ * entry, otherwise from the most recently written branch below the entry.
  */
 export const branchPage = {
   before: s.optional(id),

@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import { readKey } from "../core/keys.ts";
 import { parseAgentId } from "../core/names.ts";
 import { present } from "../core/present.ts";
-import { cutText, escapeToLine } from "../core/text.ts";
+import { inLine } from "../core/text.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { App } from "./app.ts";
 import type { Caller, Denied, SessionAccess } from "./session-access.ts";
@@ -57,7 +57,7 @@ async function byKey(
   const { session } = found;
   const sessionKey = access.display(caller, session.key);
   if (agentId !== null && session.agentId !== agentId) {
-    const error = `${shown(reference)} is a session of agent ${session.agentId}, not of ${agentId}. Omit agentId, or use the full sessionKey of the session you mean.`;
+    const error = `${inLine(reference)} is a session of agent ${session.agentId}, not of ${agentId}. Omit agentId, or use the full sessionKey of the session you mean.`;
     return { refusal: { ...unfit(error), sessionKey } };
   }
   return notItself(access, caller, session);
@@ -84,12 +84,12 @@ async function byLabel(app: TargetApp, caller: Caller, label: string, named: str
   const [child, another] = children;
   if (another !== undefined) {
     const keys = children.map(({ key }) => access.display(caller, key));
-    return { refusal: refusalOf(refuseAmbiguous(shown(label), keys.toSorted())) };
+    return { refusal: refusalOf(refuseAmbiguous(label, keys.toSorted())) };
   }
   if (child !== undefined) return { session: child };
   const refusal = refusalOf(found.refusal);
   if (refusal.code !== "not_found") return { refusal };
-  return { refusal: { ...refusal, error: `No session found with label: ${shown(label)}` } };
+  return { refusal: { ...refusal, error: `No session found with label: ${inLine(label)}` } };
 }
 
 const maxChildren = 200;
@@ -129,11 +129,6 @@ function readAgent(text: string): string | { readonly refusal: SendRefusal } {
     if (!(error instanceof SkeinError)) throw error;
     return { refusal: { status: "error", code: error.code, error: error.message } };
   }
-}
-
-/** Escapes and shortens external text for use in a message. */
-function shown(text: string): string {
-  return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }
 
 /** A message to another session. Strings are trimmed, and blank strings are treated as absent. */

@@ -9,6 +9,7 @@ import { present } from "../core/present.ts";
 import type { Script } from "../core/script.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
+import { thinkingLevels } from "../core/thinking-levels.ts";
 import type { Params, Result } from "../protocol/method-table.ts";
 import type { QueueMode, Run, RunOptions } from "../runs/contract.ts";
 import { runIdOf } from "../runs/ledger/run-ledger.ts";
@@ -279,9 +280,9 @@ export class SessionHandle {
   }
 
   /**
-   * Appends entries in one write, as they are. The guard does not check them, so calls can stay without a result. With
-   * `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a run is
-   * active, or while another process's loop is answering.
+   * Appends entries in one write, as they are. The guard does not check them, so calls can remain without a result.
+   * With `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a
+   * run is active, or while another process's loop is answering.
    */
   async appendEntries(
     items: readonly AppendItem[],
@@ -297,7 +298,7 @@ export class SessionHandle {
 
   /**
    * Opens a turn for your own loop without appending a message, to continue a turn whose process has died. Creates the
-   * session if it does not exist. Returns `false` if this process has the turn open already. Throws `conflict` while a
+   * session if it does not exist. Returns `false` if this process already has the turn open. Throws `conflict` while a
    * run is active, or while another process's loop is answering.
    */
   async startTurn(): Promise<boolean> {
@@ -357,7 +358,7 @@ export class SessionHandle {
 
   /**
    * Shows the request that your own loop would send to a model for this session, with every change made for the
-   * provider. Unlike `skein.xray`, it adds nothing of the session's agent.
+   * provider. Unlike `skein.xray`, it adds nothing from the session's agent.
    */
   async xray(model: string | ModelRef, options: XrayOptions = {}): Promise<Xray> {
     this.#app.closed.throwIfAborted();
@@ -496,7 +497,7 @@ function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message requires an answer. `null` if there is no message to decide from. */
+/** Whether the last message requires an answer, or `null` if there is no message from which to tell. */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;
@@ -504,7 +505,6 @@ function asksForAnswer(entries: readonly Entry[]): boolean | null {
 }
 
 const queueModes: readonly QueueMode[] = ["steer", "followup", "interrupt"];
-const thinkingLevels: readonly string[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
 
 /** Checks a value that untyped code might pass. */
 function checkOneOf(name: string, value: string | undefined, allowed: readonly string[]): void {

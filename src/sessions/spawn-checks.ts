@@ -108,8 +108,8 @@ export async function checkSpawn(
   if (unfit !== null) return unfit;
   const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
   if (mount !== null) return { status: "error", ...mount };
-  // In the arguments, notes replace files that an earlier attempt might have written. The notes are checked when the
-  // files are written.
+  // A replayed call's arguments can contain notes instead of the files, which an earlier attempt might have written.
+  // The notes are compared with those files later.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
     : readAttachments(request.attachments, own.subagents.attachments);
@@ -216,7 +216,7 @@ function checkCwd(
   }
   const choice = files.resolveCwd(owner, resolve(session.cwd, given), { parent: session });
   if ("cwd" in choice) return choice;
-  const error = `cwd "${inLine(given, 300)}" is not a folder inside this session's working directory or one of its agent's roots (agents.<id>.roots).`;
+  const error = `cwd "${inLine(given)}" is not a folder inside this session's working directory or one of its agent's roots (agents.<id>.roots).`;
   return forbidden("cwd_not_allowed", error);
 }
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { childRunId, hashedId } from "../core/hashed-id.ts";
 import { formatKey } from "../core/keys.ts";
 import { cutText, escapeToLine, inLine } from "../core/text.ts";
+import { readThinkingLevel, thinkingLevels } from "../core/thinking-levels.ts";
 import type { SessionMeta, SessionRecord } from "../store/contract.ts";
 import { parseModel } from "../transcript/model-table.ts";
 import type { Agent } from "./agents.ts";
@@ -165,8 +166,6 @@ function withEnding(label: string, ending: string): string {
   return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
 }
 
-export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"];
-
 export function allowedProblem(own: Agent, targetId: string): SpawnRefusal | null {
   const { allowAgents } = own.subagents;
   if (targetId === own.id || allowAgents.includes("*") || allowAgents.includes(targetId)) return null;
@@ -254,7 +253,7 @@ export function thinkingProblem(
   checkModel: (name: string) => void = () => undefined,
 ): SpawnRefusal | null {
   if (runtime === "acp") return null;
-  if (thinking !== undefined && !thinkingLevels.includes(thinking)) {
+  if (thinking !== undefined && readThinkingLevel(thinking) === null) {
     return unfit(
       `Invalid thinking level "${inLine(thinking, 60)}". Use one of: ${thinkingLevels.join(", ")}.`,
     );

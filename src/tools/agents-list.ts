@@ -13,7 +13,7 @@ const parameters = s.closed({});
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null` if the agent is not defined. It can then spawn only itself. */
+  /** `null` if the agent is not defined. In that case, it can spawn only itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** `false` for a leaf and at the depth limit. */

@@ -89,15 +89,15 @@ describe("arguments", () => {
 
   test.each([
     ["a long text", { task: "x".repeat(21) }, "task", "at most 20 characters"],
-    ["a value that is not text", { task: 5 }, "task", "task must be a text, got 5"],
+    ["a value that is not text", { task: 5 }, "task", "task must be a string, got 5"],
     ["an unknown enum value", { task, mode: "rum" }, "mode", 'one of "run", "session", got "rum"'],
     ["an unknown literal", { task, role: "system" }, "role", 'one of "user", "assistant", got "system"'],
     ["no truth", { task, thread: "yes" }, "thread", 'true or false, got "yes"'],
     ["no list", { task, kinds: "main" }, "kinds", 'kinds must be a list, got "main"'],
     ["too many", { task, kinds: ["a", "b", "c", "d"] }, "kinds", "at most 3 items, got 4"],
     ["too few", { task, kinds: [" "] }, "kinds", "at least 1 items, got 0"],
-    ["a wrong item", { task, kinds: ["a", 5] }, "kinds.1", "kinds.1 must be a text"],
-    ["a gap", { task, kinds: ["a", null] }, "kinds.1", "kinds.1 must be no gap"],
+    ["a wrong item", { task, kinds: ["a", 5] }, "kinds.1", "kinds.1 must be a string"],
+    ["a gap", { task, kinds: ["a", null] }, "kinds.1", "kinds.1 must be set"],
     ["none of its forms", { task, target: 5 }, "target", "does not match any of the allowed formats, got 5"],
     [
       "a value that is not an object",

@@ -2,7 +2,7 @@ import { nearest } from "../config/problems.ts";
 import { isRecord } from "../core/is-record.ts";
 import { own } from "../core/json.ts";
 import type { JsonSchema } from "../core/schema.ts";
-import { cutText, escapeToLine } from "../core/text.ts";
+import { cutText, inLine } from "../core/text.ts";
 import { ToolInputError } from "./session-tool.ts";
 
 /**
@@ -58,7 +58,7 @@ export function refuseUnknown(
 ): void {
   const unknown = Object.keys(value).find((name) => value[name] !== undefined && !known.includes(name));
   if (unknown === undefined) return;
-  const name = shownName(unknown);
+  const name = inLine(unknown, longestShown);
   const similar = nearest(cutText(unknown, longestShown), known);
   const guess = similar === null ? "" : ` (did you mean ${similar}?)`;
   const there =
@@ -105,7 +105,7 @@ function readNumber({ minimum, maximum }: JsonSchema, value: unknown, path: stri
 
 function readText(schema: JsonSchema, value: unknown, path: string): string | undefined {
   const { keep = false, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
-  if (typeof value !== "string") throw expected("a text", value, path);
+  if (typeof value !== "string") throw expected("a string", value, path);
   const isBlank = value.trim() === "";
   if (isBlank && (!keep || minLength > 0)) return undefined;
   const text = keep ? value : value.trim();
@@ -129,7 +129,7 @@ function readArray(schema: JsonSchema, value: unknown, path: string): readonly u
   }
   const read = Array.from(value as readonly unknown[], (each, index) => {
     const place = pathTo(path, String(index));
-    if (each === null || each === undefined) throw expected("no gap", each, place);
+    if (each === null || each === undefined) throw expected("set", each, place);
     return readValue(items, each, place);
   }).filter((each) => each !== undefined);
   if (read.length < minItems) {
@@ -152,7 +152,7 @@ const longestShown = 60;
 export function shown(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return `"${shownName(value)}"`;
+      return `"${inLine(value, longestShown)}"`;
     case "number":
     case "boolean":
       return String(value);
@@ -161,8 +161,4 @@ export function shown(value: unknown): string {
     default:
       return value === undefined ? "nothing" : `a ${typeof value}`;
   }
-}
-
-function shownName(name: string): string {
-  return escapeToLine(name.length > longestShown ? `${cutText(name, longestShown)}…` : name);
 }

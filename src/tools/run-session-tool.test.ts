@@ -75,7 +75,7 @@ describe("a call of a session tool", () => {
       result: {
         status: "error",
         code: "invalid_arguments",
-        error: "message must be a text, got 5",
+        error: "message must be a string, got 5",
         runId: "run-call",
       },
       reported: [],

@@ -10,8 +10,8 @@ import type { SessionTool, ToolAnswer, ToolResult } from "./session-tool.ts";
 import { isRefusal, refusalOf, ToolInputError } from "./session-tool.ts";
 
 /**
- * Runs a session tool in the same way for all callers: reads the arguments, turns errors into error results, and redacts
- * the result. Throws only if the run is aborted or has lost its fence.
+ * Runs a session tool in the same way for all callers: reads the arguments, turns errors into error results, and
+ * redacts the result. Throws only if the run is aborted or has lost its fence.
  */
 export async function runSessionTool(
   tool: SessionTool,

@@ -60,8 +60,8 @@ const roundTimeoutMs = 5000;
 const maxRounds = 8;
 
 /**
- * Aborts all unfinished runs of a child and its descendants, deepest first. Repeats this for runs that start as a result
- * until none are open. Runs that do not end in time will end later and are counted too.
+ * Aborts all unfinished runs of a child and its descendants, deepest first. Repeats this for runs that start as a
+ * result until none are open. Runs that do not end in time will end later and are counted too.
  */
 export async function killDescendants(child: Child, call: Caller, app: App): Promise<Killed> {
   const { userId } = call;

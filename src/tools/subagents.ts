@@ -268,7 +268,7 @@ function hasName({ run, label, spawnId }: Child, target: string, display: (key: 
 
 function unknown(target: string): TargetChild {
   const what = target.includes(":") ? "session" : "target";
-  return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${inLine(target, 300)}` };
+  return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${inLine(target)}` };
 }
 
 function ambiguous(
@@ -277,6 +277,6 @@ function ambiguous(
   display: (key: string) => string,
 ): TargetChild {
   const keys = found.map(({ child }) => display(child.run.session.key)).join(", ");
-  const error = `Ambiguous subagent label: ${inLine(target, 300)} (use one of ${keys})`;
+  const error = `Ambiguous subagent label: ${inLine(target)} (use one of ${keys})`;
   return { status: "error", code: "ambiguous", error };
 }

@@ -14,17 +14,17 @@ const digit = setBitOf("digit");
 
 /** Text is copied in chunks, because reading a typed array is several times faster than reading a string. */
 const chunkLength = 16 * 1024;
-/** Follows the text, because the characters after its end are unknown. */
+/** The number of units after the text that stand for unknown characters. */
 const endLength = 2;
 const units = new Uint16Array(chunkLength + endLength);
 const bytes = Buffer.from(units.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** More than any check looks back or ahead. */
+/** Greater than the distance that any check looks back or ahead. */
 const margin = Math.max(maxLookBack, maxTokenStart) + 16;
 
-/** ASCII characters are their own class. All others have the last class, and so does the end of a text. */
+/** Each ASCII character is its own class. All other characters and the end of a text share the last class. */
 const lastClass = 127;
-/** A token can start with these two characters, unless the first one is inside a word, if the third one fits. */
+/** A token can start with these two characters if the third one fits and the first one is not inside a word. */
 const tokenPair = 1;
 /** The same for a prefix without a third character. */
 const shortPair = 2;
@@ -34,7 +34,7 @@ const anyPair = tokenPair | shortPair | signPair;
 
 /** By two classes: how a rule can start with them. */
 const starts = new Uint8Array(128 * 128);
-/** Whether a prefix has them as its second and third characters. */
+/** By two classes: whether a prefix has them as its second and third characters. */
 const isMiddle = new Uint8Array(128 * 128);
 
 function addStart(first: number, second: number, pair: number): void {
@@ -62,10 +62,10 @@ const pairs = Uint16Array.from(starts, (start, index) => {
   return start | (after << 3) | ((isFit ? anyPair : shortPair | signPair) << 6);
 });
 
-/** The indexes in `units` at which a rule may start, in ascending order. */
+/** The indexes in `units` at which a rule might start, in ascending order. */
 const hits = new Uint16Array(units.length + 1);
 
-/** Collects them without a branch, because the processor would mispredict it at every other word. */
+/** Collects the hits without a branch, because the processor would mispredict the branch at every other word. */
 function collectHits(length: number): number {
   let count = 0;
   let here = 0;
@@ -84,15 +84,15 @@ function collectHits(length: number): number {
 }
 
 /**
- * Finds the few characters at which a rule is worth trying. A chunk of the text is in `units`, so only one text can be
- * read at a time.
+ * Finds the few characters at which a rule is worth trying. All finders share `units`, so only one text can be read at
+ * a time.
  */
 export class AnchorFinder {
   readonly #text: string;
   /** The part of the text that is in `units`. */
   #from = 0;
   #to = 0;
-  /** The hits in it. Those before `#place` have been passed. */
+  /** The number of hits in that part. Hits before `#place` have been passed. */
   #count = 0;
   #place = 0;
   /** The kind of the name before the last sign that was found. */
@@ -103,8 +103,8 @@ export class AnchorFinder {
   }
 
   /**
-   * Returns the first such index at or after `from`, or the length of the text. Text before `lastEnd`, the end of the
-   * last secret, is ignored.
+   * Returns the first index at or after `from` at which a rule is worth trying, or the length of the text. Text before
+   * `lastEnd`, the end of the last secret, is ignored.
    */
   next(from: number, lastEnd: number): number {
     const { length } = this.#text;

@@ -17,7 +17,9 @@ interface Candidate {
   readonly set: number;
 }
 
-/** The prefixes of all rules as a tree. The index is `node * 128 + code`, the value is the next node, and 0 is the root. */
+/**
+ * The prefixes of all rules as a tree. The index is `node * 128 + code`, the value is the next node, and 0 is the root.
+ */
 const tree: number[] = new Array(128).fill(0);
 /** By node: the rules whose prefix ends there. */
 const candidates: Candidate[][] = [[]];
@@ -38,7 +40,7 @@ for (const rule of tokenRules)
 
 const nodes = Uint16Array.from(tree);
 const isPrefix = Uint8Array.from(candidates, (each) => Number(each.length > 0));
-/** The longest prefix, and the fewest characters after it that a check reads. */
+/** At least the length of the longest prefix plus the minimum number of characters that a rule requires after it. */
 export const maxTokenStart = 160;
 
 /** Returns the node after this character, or 0. */
@@ -47,8 +49,8 @@ function nextNode(node: number, code: number): number {
 }
 
 /**
- * Whether a prefix and enough characters for its rule start at `at`. Only the first `end` units are known, and what
- * follows might fit.
+ * Whether a prefix and enough characters for its rule start at `at`. Only the first `end` units are known. The others
+ * are assumed to fit.
  */
 export function mayStartToken(units: Uint16Array, at: number, end: number): boolean {
   let node = 0;
@@ -60,7 +62,10 @@ export function mayStartToken(units: Uint16Array, at: number, end: number): bool
   return true;
 }
 
-/** Whether enough characters for one of the rules at a node follow. Starts at the last one because words are short. */
+/**
+ * Whether enough characters for one of the rules at a node follow. Checks the last one first, because most words are
+ * too short.
+ */
 function hasRun(units: Uint16Array, from: number, end: number, node: number): boolean {
   return (candidates[node] as Candidate[]).some(({ rule, set }) => {
     let to = Math.min(end, from + rule.least);

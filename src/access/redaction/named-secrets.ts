@@ -8,7 +8,7 @@ const longestSpace = 8;
 const longestQuoted = 4096;
 const longestBare = 512;
 const minPassword = 4;
-/** Also for a header: a cookie is at least `a=` and six characters. */
+/** Also applies to headers: a cookie is at least `a=` followed by six characters. */
 const minSecret = 8;
 
 const keySet = setIndexOf("key");
@@ -118,7 +118,10 @@ const plainWords = new Set(
   ).split(" "),
 );
 
-/** Whether the value is a secret rather than a word that describes one. The checks that reject most come first. */
+/**
+ * Whether the value is a secret rather than a word that describes one. The checks that reject the most values come
+ * first.
+ */
 function isSecretValue(value: string, kind: KeyKind, form: ValueForm): boolean {
   // A value that contains a mask has already been redacted.
   if (value.length < minPassword || isMasked(value) || value.includes("…")) return false;
@@ -186,7 +189,7 @@ export function findSecretPart(value: string, kind: KeyKind, form: ValueForm): S
   return isSecretValue(value.slice(0, to), kind, form) ? { from: 0, to } : null;
 }
 
-/** Up to eight punctuation marks at the end belong to the sentence. */
+/** Excludes up to eight punctuation marks at the end, which belong to the surrounding sentence. */
 function endWithoutMarks(value: string): number {
   let to = value.length;
   while (to > 0 && value.length - to < 8 && ".:!?".includes(value[to - 1] as string)) to--;

@@ -58,8 +58,8 @@ function redactByRules(text: string): Redacted {
 }
 
 /**
- * Rules run first because masking a known value such as "password" would hide a name from them. They run again if
- * masking known values might have ended a token.
+ * Rules run first because masking a known value such as "password" would hide a name from them. They run again if known
+ * values were masked, because a mask might have ended a token.
  */
 function redactWithKnown(text: string, values: KnownValues): Redacted {
   const first = redactByRules(text);

@@ -37,11 +37,13 @@ const kinds = new Map<string, KeyKind>([
   ["authorization", "authorization"],
 ]);
 
-/** All words that matter, as a tree. The index is `node * 32 + letter`, the value is the next node, and 0 is the root. */
+/**
+ * All words that matter, as a tree. The index is `node * 32 + letter`, the value is the next node, and 0 is the root.
+ */
 const tree: number[] = new Array(32).fill(0);
 /** The word that ends at a node. */
 const wordAt: string[] = [""];
-/** The last three letters of the last words. The index has five bits per letter. */
+/** The last three letters of the words in `kinds`. The index has five bits per letter. */
 const endings = new Uint8Array(1 << 15);
 
 for (const word of [...kinds.keys(), ...secretKeys, ...openKeys, ...openTokens, "set", "proxy"]) {
@@ -84,7 +86,7 @@ export function keyKind(name: string): KeyKind | null {
   return keyKindIn(units, 0, length);
 }
 
-/** The same for a name in a text. */
+/** Like `keyKind`, but for a name within a text. */
 function keyKindIn(units: Uint16Array, from: number, to: number): KeyKind | null {
   const lastFrom = startOfWord(units, from, to);
   const last = findWord(units, lastFrom, to);
@@ -170,7 +172,7 @@ function countWords(units: Uint16Array, from: number, to: number): number {
 
 const longestName = 64;
 const longestSpace = 8;
-/** How far back a name starts, including quotes and spaces. */
+/** The maximum distance from a separator back to the start of its name, including quotes and spaces. */
 export const maxLookBack = longestName + longestSpace + 8;
 
 const key = setBitOf("key");
@@ -178,7 +180,10 @@ const [space, bracket, backslash, colon] = Array.from(" ]\\:", (char) => char.ch
 const quotes = new Uint8Array(0x10000);
 for (const char of "\"'`") quotes[char.charCodeAt(0)] = 1;
 
-/** Returns the kind of the name before the separator at `at`, with or without quotes. The name starts after `floor`. */
+/**
+ * Returns the kind of the name before the separator at `at`, with or without quotes. The name starts at or after
+ * `floor`.
+ */
 export function keyKindBefore(units: Uint16Array, at: number, floor: number): KeyKind | null {
   let to = at;
   while (to > floor && at - to < longestSpace && units[to - 1] === space) to--;

@@ -39,7 +39,7 @@ const address: Options = { keepsPrefix: true };
 const models = [
   rule("Anthropic", "sk-ant-", "url", [20, 512]),
   rule("OpenRouter", "sk-or-", "url", [20, 512]),
-  rule("OpenAI and alike", "sk-", "url", [16, 512], random(16)),
+  rule("OpenAI and similar", "sk-", "url", [16, 512], random(16)),
   rule("ElevenLabs", "sk_", "hex", [32, 64]),
   rule("Groq", "gsk_", "alnum", [20, 128]),
   rule("xAI", "xai-", "alnum", [20, 128]),

@@ -95,7 +95,7 @@ export function checkAgentPair({ enabled, allow }: AgentToAgent, from: string, t
   if (allow.length === 0)
     return {
       allowed: true,
-      by: "every agent may reach every other, because tools.agentToAgent.allow names none",
+      by: "tools.agentToAgent.allow is empty, so every agent can reach every other agent",
     };
   const by = findPair(allow, asker, target) ?? findBarePair(allow, asker, target);
   return by === null ? denied : { allowed: true, by: `tools.agentToAgent.allow has ${by}` };

@@ -1,6 +1,6 @@
 import { messageWithoutPaths } from "../../core/errors.ts";
 import { readAgentId } from "../../core/names.ts";
-import { cutText, escapeToLine } from "../../core/text.ts";
+import { inLine } from "../../core/text.ts";
 import type { AccessAction, AccessPolicy, Visibility } from "./access-policy.ts";
 import { checkAgentPair } from "./access-policy.ts";
 
@@ -78,13 +78,13 @@ export async function explainAccess(
     steps.push({ rule, outcome: "error" in verdict ? "refuse" : "allow", reason });
     return { decision: "error" in verdict ? verdict : { allowed: true }, steps };
   }
-  // The last rule always decides. This denies access even if that rule is ever removed.
+  // The last rule always decides. This line would deny access if that rule were ever removed.
   return { decision: refuseAccess("agent_to_agent_not_allowed", action), steps };
 }
 
 interface Case {
   readonly asker: AccessAsker;
-  /** Only set for sessions that belong to the caller's user. */
+  /** Set only for sessions that belong to the caller's user. */
   readonly target: AccessTarget | null;
   readonly failure: FailedLookup | null;
   readonly action: AccessAction;
@@ -93,7 +93,7 @@ interface Case {
   readonly ports: AccessPorts;
 }
 
-/** If a string, the reason why the rule made no decision. The next rule then decides. */
+/** A string is the reason why the rule made no decision. The next rule then decides. */
 type Verdict = string | Refusal | { readonly because: string };
 
 type Rule = (asked: Case) => Verdict | Promise<Verdict>;
@@ -192,7 +192,7 @@ type TreeCheck = (ancestorKey: string, target: AccessTarget) => boolean | Promis
 /** Returns the `spawnedBy` of a session with the same user, or `null` if it has none or no longer exists. Can throw. */
 type FindSpawner = (key: string) => string | null | Promise<string | null>;
 
-/** Far deeper than agents can spawn. A longer lineage is corrupt and belongs to no tree. */
+/** Far deeper than agents can spawn. A session with a longer lineage is corrupt and belongs to no tree. */
 const maxDepth = 100;
 
 /** Follows `spawnedBy` upward, across agents. A cycle ends the search. */
@@ -248,7 +248,7 @@ export function refuseAccess(code: Denial, action: AccessAction): Refusal {
 
 /** `reference` is shown as the caller wrote it. */
 export function refuseMissing(reference: string): Refusal {
-  const error = `Session not found: ${toSafeLine(reference)} (use the full sessionKey from sessions_list)`;
+  const error = `Session not found: ${inLine(reference)} (use the full sessionKey from sessions_list)`;
   return { allowed: false, status: "error", code: "not_found", error, retryable: false };
 }
 
@@ -257,15 +257,18 @@ const maxCandidates = 5;
 /** `candidates` must contain only keys of sessions that the caller is allowed to see. */
 export function refuseAmbiguous(reference: string, candidates: readonly string[]): Refusal {
   const more = candidates.length - maxCandidates;
-  const named = candidates.slice(0, maxCandidates).map(toSafeLine).join(", ");
+  const named = candidates
+    .slice(0, maxCandidates)
+    .map((key) => inLine(key))
+    .join(", ");
   const all = more > 0 ? `${named} and ${more} more` : named;
-  const error = `Session reference is ambiguous: ${toSafeLine(reference)} means ${all} (use the full sessionKey of one of them)`;
+  const error = `Session reference is ambiguous: ${inLine(reference)} matches ${all} (use the full sessionKey of one of them)`;
   return { allowed: false, status: "error", code: "ambiguous", error, retryable: false };
 }
 
 /** It is unknown whether access is allowed, so this is not a denial. */
 export function refuseFailedLookup(cause: unknown): Refusal {
-  const error = `Session lookup failed: ${toSafeLine(messageWithoutPaths(cause))} (nothing was decided; try again)`;
+  const error = `Session lookup failed: ${inLine(messageWithoutPaths(cause))} (nothing was decided; try again)`;
   return { allowed: false, status: "error", code: "lookup_failed", error, retryable: true };
 }
 
@@ -285,9 +288,4 @@ function denialText(code: Denial, action: AccessAction): string {
     case "sandbox_restricted":
       return "Session not visible from this sandboxed agent session.";
   }
-}
-
-/** Makes text from outside safe to print in a message. */
-function toSafeLine(text: string): string {
-  return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
 }

@@ -9,6 +9,7 @@ import type {
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
+import { readThinkingLevel, thinkingLevels } from "../../core/thinking-levels.ts";
 import type { Params } from "../../protocol/method-table.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
@@ -73,7 +74,6 @@ export function titleOf({
 
 /** The option value that selects the agent's default. */
 const defaultValue = "default";
-const levels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const;
 
 /** Returns the session's model and thinking level as options. Empty if the token is not allowed to change them. */
 export async function configOptions(
@@ -91,12 +91,12 @@ export async function configOptions(
     ]),
     selectOption("thought_level", "Thinking", thinkingLevel, [
       { value: defaultValue, name: "The agent's default" },
-      ...levels.map((level) => ({ value: level, name: level })),
+      ...thinkingLevels.map((level) => ({ value: level, name: level })),
     ]),
   ];
 }
 
-/** Adds the current value if the list does not contain it, such as a model that was set manually. */
+/** Adds the current value, such as a model that was set manually, if the list does not contain it. */
 function selectOption(
   id: "model" | "thought_level",
   name: string,
@@ -118,7 +118,7 @@ export function patchOf(
   const chosen = value === defaultValue ? null : value;
   if (configId === "model") return { model: chosen };
   if (configId !== "thought_level") throw invalidOption(`There is no option "${configId}"`);
-  const level = levels.find((each) => each === chosen) ?? null;
+  const level = readThinkingLevel(chosen);
   if (level !== chosen) throw invalidOption(`There is no thinking level "${value}"`);
   return { thinkingLevel: level };
 }

@@ -1,7 +1,9 @@
 import { fits as fitsSchema } from "../../core/check-schema.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/is-record.ts";
 import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
 import * as s from "../../core/schema.ts";
+import { thinkingLevels } from "../../core/thinking-levels.ts";
 
 /** A check for one field of an agent. */
 
@@ -52,7 +54,7 @@ export const agentChecks = {
     s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$" }),
   ),
   system: like("a string", s.string()),
-  thinking: oneOf("off", "minimal", "low", "medium", "high", "xhigh"),
+  thinking: oneOf(...thinkingLevels),
   tools: {
     expected: "a list of tools from defineTool",
     fits: (value) => Array.isArray(value) && value.every(isTool),
@@ -97,18 +99,13 @@ export function checkFields(who: string, given: object, checks: Checks, inside =
     if (check === undefined)
       throw refusal(who, `has no field "${field}"`, `Use ${Object.keys(checks).join(", ")}`);
     if (value === undefined || fits(check, value)) continue;
-    if ("fields" in check && isRecord(value) && !Array.isArray(value))
-      checkFields(who, value, check.fields, `${field}.`);
+    if ("fields" in check && isRecord(value)) checkFields(who, value, check.fields, `${field}.`);
     else throw refusal(who, `has an invalid ${field}`, `Expected ${expectedOf(check)}`);
   }
 }
 
 export function refusal(who: string, problem: string, advice: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem: `${who} ${problem}`, advice });
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }
 
 function fits(check: Checks[string], value: unknown): boolean {

@@ -5,7 +5,7 @@ import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
 
 /**
- * Checks values against schemas that we did not write, such as those of users' tools and requested outputs. This is the
+ * Checks values against schemas from outside Skein, such as those of users' tools and requested outputs. This is the
  * only file that loads TypeBox.
  */
 
@@ -57,8 +57,8 @@ export function jsonSchemaProblems(
 }
 
 /**
- * Returns the first unknown properties of an object that has too many, or an empty list if it does not. Reads no more
- * names than needed.
+ * If an object has too many unknown properties, returns the first ones, otherwise an empty list. Reads no more names
+ * than needed.
  */
 function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
   const { properties = {}, additionalProperties } = schema as Closed;
@@ -155,8 +155,8 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
 }
 
 /**
- * Removes errors that merely follow from others: each failed branch of an alternative, and the error that an object has
- * unknown properties.
+ * Removes errors that merely follow from others: those of each failed branch of an alternative, and the error that an
+ * object has unknown properties.
  */
 function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
   const choices = errors

@@ -1,12 +1,10 @@
 import { SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { parseAgentId, readAgentId } from "../../core/names.ts";
+import type { ThinkingLevel } from "../../core/thinking-levels.ts";
 import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
-
-/** An agent's reasoning effort. */
-export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
 /** The argument of {@link defineAgent}. */
 export interface AgentSpec {
@@ -27,7 +25,7 @@ export interface AgentSpec {
    * object. A module that stores its value anywhere other than in `this` must be passed as a function.
    */
   readonly state?: StateSource;
-  /** Groups whose tools are offered only in sessions that have activated them with `context.state.tools.activate`. */
+  /** Groups whose tools are offered only in sessions that have activated the group: `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
   /**
    * An absolute path. `{userId}` and `{agentId}` in folder names are replaced. The default comes from the
@@ -170,8 +168,8 @@ export function instantiateState(state: StateSource | undefined): readonly Agent
 }
 
 /**
- * Returns why an object cannot be copied for each run, or `null` if it can. Copies share any variables outside the
- * object.
+ * Returns the reason why an object cannot be copied for each run, or `null` if it can. All copies share the variables
+ * outside the object.
  */
 function sharingProblem(source: ModuleSource): string | null {
   if (typeof source === "function") return null;

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { spaceOf } from "../../core/space.ts";
-import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
+import { inLine, thrownText } from "../../core/text.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../contract.ts";
 import type { Mistake } from "./check-json-schema.ts";
 import type {
@@ -29,7 +29,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   };
 }
 
-/** Requires approval when in doubt: if the arguments are invalid or the decision itself fails. */
+/** Also requires approval if the arguments are invalid or the decision itself fails. */
 async function needsApproval(definition: ToolDefinition, args: unknown): Promise<boolean> {
   if (definition.approval !== "asked") return definition.approval === "always";
   const checked = await checkArguments(definition.parameters, args);
@@ -102,7 +102,7 @@ function asJson(returned: unknown): ToolOutput {
   return problem === null ? text(JSON.stringify(returned)) : failure(problem);
 }
 
-/** Returns why a value cannot be written as JSON, or `null` if it can. */
+/** Returns the reason why a value cannot be written as JSON, or `null` if it can. */
 function jsonProblem(value: unknown): string | null {
   try {
     JSON.stringify(value, (key, each: unknown) => checked(key, each));
@@ -113,7 +113,7 @@ function jsonProblem(value: unknown): string | null {
   }
 }
 
-/** Throws for values that `JSON.stringify` would silently drop or write as `{}`. */
+/** Throws for values that JSON cannot represent, most of which `JSON.stringify` would drop or write as `{}`. */
 function checked(key: string, value: unknown): unknown {
   const kind = typeof value;
   const isIterable =
@@ -184,7 +184,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 function shown(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = JSON.stringify(value) ?? typeof value;
-  return escapeToLine(text.length > maxShownLength ? `${cutText(text, maxShownLength)}…` : text);
+  return inLine(text, maxShownLength);
 }
 
 type JsonSchema = Readonly<Record<string, unknown>>;

@@ -16,14 +16,14 @@ export interface GatewayConnection extends WatchedCalls {
   close(): Promise<void>;
 }
 
-/** How long a gateway has to respond, and how long a command waits for a gateway that has disconnected. */
+/** How long a gateway has to respond, and how long a command tries to reconnect to it. */
 const patience = { timeoutMs: 15_000, reconnect: { forMs: 10_000 } };
 
 const tokenVariable = "SKEIN_TOKEN";
 
 /**
- * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached. It is safe to open the
- * folder directly while a gateway is running. A rejected token is an error because the user chose it.
+ * Connects to the folder's gateway. Returns `null` if none is running or it cannot be reached. The caller can then open
+ * the folder directly, which is safe while a gateway is running. Throws if the gateway rejects the token.
  */
 export async function connectToGateway(cli: Invocation, root: string): Promise<GatewayConnection | null> {
   const running = findRunning(root);

@@ -60,7 +60,7 @@ export async function readMentionedImages(
 
 async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
-    const advice = "Check the path after --image; relative paths start at the working directory";
+    const advice = "Check the path after --image; relative paths are resolved against the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   });

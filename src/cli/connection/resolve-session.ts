@@ -16,7 +16,7 @@ type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
  * Resolves a reference, or throws an error that states where the command looked. If none of the agent's sessions has
- * the label, it might belong to a child session of another agent, such as an ACP agent.
+ * the label, also looks among their child sessions of other agents, such as ACP agents.
  */
 export async function resolveRef(
   open: OpenCalls,
@@ -48,7 +48,7 @@ export function exactTrashedKey({ key, sessionId }: Resolved): string {
   return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
-/** Returns other agents' sessions with this label. Returns none if `--agent` is set or the name cannot be a label. */
+/** Returns every agent's sessions with this label. Returns none if `--agent` is set or the name cannot be a label. */
 async function findLabelElsewhere({ calls, reader, asker }: OpenCalls, name: string): Promise<SessionRow[]> {
   const isLabel = referenceLookups(name, asker).some(({ by }) => by === "label");
   if (!isLabel || reader.agentId !== undefined) return [];

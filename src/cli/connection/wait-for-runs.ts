@@ -13,7 +13,7 @@ import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 type Open = Pick<OpenSkeinCalls, "calls" | "user" | "config" | "store">;
 
-/** How long one call waits before the next one is made. */
+/** The maximum duration of one call. A longer wait takes several calls. */
 const waitMs = 60_000;
 const lookMs = 1000;
 const mostRuns = 500;

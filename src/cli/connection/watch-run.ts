@@ -18,8 +18,8 @@ const lateMs = 2000;
 const silentMs = 250;
 
 /**
- * Converts a received event into the shape used on the event bus, or returns `null` for other events and those of other
- * users.
+ * Converts a received event into the shape used on the event bus. Returns `null` if the event does not belong to a
+ * session of this user.
  */
 export function toSkeinEvent(
   { event, payload }: ReceivedEvent,
@@ -118,7 +118,7 @@ export class RunPrinter {
   /** Events that arrived before the run ID was known. `null` once it is known. */
   #buffered: SkeinEvent[] | null = [];
   #runId = "";
-  /** The run that produces the answer. It differs from the message's own run if the message was merged into another run. */
+  /** The run that produces the answer. If the message was merged, this is the run that it was merged into. */
   #answeringRun = "";
 
   constructor(printer: TurnPrinter, { calls }: Pick<OpenSkeinCalls, "calls">, to: SessionParams) {
@@ -169,8 +169,8 @@ export interface ExpectedChild {
 
 /**
  * Prints the events of a child's first run as they arrive. The spawning call returns only when that run has ended, so
- * the child must be recognized by its events. It is a run in the `subagent` lane that was not started by another run,
- * in a session with this parent and task.
+ * the child must be recognized by its events. Its run is in the `subagent` lane and was not started by another run, and
+ * its session has this parent and task.
  */
 export class ChildPrinter {
   readonly ready: Promise<void>;

@@ -102,7 +102,7 @@ function callerContext(cli: Invocation, loaded: LoadedConfig, tokenUser?: string
   };
 }
 
-/** Tokens are opened only when a method needs them. */
+/** Opens the tokens only when a method needs them. */
 function localFolderCalls(
   terminal: Terminal,
   store: FolderStore,

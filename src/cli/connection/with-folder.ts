@@ -73,7 +73,7 @@ export function processFolder({ cwd }: Terminal): ProcessFolder {
   return { path: cwd, users: "unnamed" };
 }
 
-/** Without a gateway, commands open a folder. */
+/** Throws if the sessions are in a database, because commands can access a database only through a gateway. */
 export function requireFolder(cli: Invocation, { config }: LoadedConfig): void {
   if (config.store.kind === "files") {
     refuseDatabaseFolder(config.store.path);

@@ -43,8 +43,8 @@ export interface GatewayAppOptions {
 const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
- * A gateway without its port. Calls fail with `unavailable` until `start` is called. This way, the gateway can listen
- * and make sure that it is the only one before anything changes the home.
+ * A gateway without its port. Calls fail with `unavailable` until `start` is called, so that the gateway can listen and
+ * make sure that it is the only one before it changes anything in its home.
  */
 export class GatewayApp {
   readonly #options: GatewayAppOptions;
@@ -151,7 +151,7 @@ export class GatewayApp {
     await this.#reload({ acceptsCommands: false });
   }
 
-  /** Returns `false` if some calls or runs have not ended. */
+  /** Returns `false` if some calls or runs did not end in time. */
   async close(graceMs: number): Promise<boolean> {
     this.#watcher.close();
     await this.#reloader?.close();
@@ -253,7 +253,7 @@ function openGatewayLog(loaded: LoadedConfig): Promise<Log> {
   return createLog({ level, destination: file ?? 2, redact: (text) => redactor.redact(text).text });
 }
 
-/** The gateway's own Prometheus metrics. Method names come from a fixed table, so the number of label values is small. */
+/** The gateway's own Prometheus metrics. Method names come from a fixed table, so there are few label values. */
 class GatewayMetrics {
   readonly #calls = new Map<string, number>();
   readonly #reloads = new Map<string, number>();

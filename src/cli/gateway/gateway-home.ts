@@ -22,7 +22,7 @@ import type { WorkingBackend } from "../../store/work.ts";
 
 /** What a gateway keeps open for its lifetime, across reloads: its tokens and, if there is one, its database. */
 export interface GatewayHome {
-  /** The folder for this machine's files. It also contains the sessions unless there is a back end. */
+  /** The folder for this machine's files. Contains the sessions too unless there is a back end. */
   readonly root: string;
   readonly tokens: Tokens;
   readonly engine: ScriptEngine;
@@ -39,20 +39,20 @@ export interface GatewayHome {
    * disappears.
    */
   count(): Promise<void>;
-  /** Whether the hourly work is this gateway's to do now. Gateways that share a database take turns. */
+  /** Whether this gateway must do the hourly work now. Gateways that share a database take turns. */
   takeTurn(): Promise<boolean>;
   /** Returns a link to this address with a one-time code that expires after ten minutes. */
   link(url: string): Promise<string>;
-  /** Runs `act` while holding the folder's interprocess lock. */
+  /** Runs `act` while holding the folder's interprocess lock, or without a lock if there is a back end. */
   exclusively<T>(act: () => T): T;
   close(): Promise<void>;
 }
 
 /**
  * Returns a function that writes the counts of pending work to a file next to `work.db` if they have changed. The
- * next start reads the file if the database is gone. The file is not synced, because an old count is good enough. The
- * admin token is not counted, because it has its own file. `checkInPlace` prevents writing to a different folder at
- * the same path.
+ * next start reads the file if the database is missing. The file is not synced, because an outdated count is good
+ * enough. The admin token is not counted, because it has its own file. `checkInPlace` prevents writing to a different
+ * folder at the same path.
  */
 function workCounter(
   { root, ledger, tokens }: Pick<GatewayHome, "root" | "tokens"> & { readonly ledger: Ledger },
@@ -89,8 +89,8 @@ export async function openGatewayHome(
 }
 
 /**
- * The folder contains only the admin token, `gateway.json` and the name of the database. Several machines have different
- * admin tokens.
+ * The folder contains only the admin token, `gateway.json` and the name of the database. Each machine has its own admin
+ * token.
  */
 async function openHomeOn(
   backend: WorkingBackend,
@@ -122,7 +122,7 @@ async function openHomeOn(
 }
 
 const lastTurn = "hourly_work_at";
-/** Shorter than an hour, so that a gateway that looks once an hour does not miss every other turn. */
+/** Shorter than an hour, so that a gateway that checks once an hour does not miss every other turn. */
 const turnMs = 3_500_000;
 
 function* takeHourlyTurn(now: number): Script<boolean> {
@@ -176,7 +176,7 @@ async function openFolderHome(loaded: LoadedConfig, clock: Clock, processCwd: st
   }
 }
 
-/** If the disk is full, no code can be stored, so the link is only the address. */
+/** If the disk is full, no code can be stored, so the link contains no code. */
 async function linkTo(url: string, tokens: Tokens, tokenId: string): Promise<string> {
   try {
     const { code } = await createLinkCode(tokens, { tokenId });

@@ -21,7 +21,7 @@ export interface Generation extends Configured {
   readonly handlers: Handlers;
   /** Every use of the generation holds a lease so that it is not closed while in use. */
   readonly leases: Leases;
-  /** Returns the reasons why it should not receive work now, as sentences. */
+  /** Returns one sentence for each reason why the generation should not receive work now. */
   findProblems(): Promise<readonly string[]>;
   /** Throws `unavailable` once the root folder has been moved or deleted. */
   checkInPlace(): void;
@@ -97,7 +97,7 @@ export class Leases {
     return { [Symbol.dispose]: () => this.#release() };
   }
 
-  /** Waits for at most this long. While one call is waiting, another call can only shorten the wait. */
+  /** Waits for at most `graceMs`. While one call is waiting, another call can only shorten the wait. */
   async waitUntilIdle(graceMs: number): Promise<void> {
     if (this.#count === 0) return;
     this.#waiting?.left.shorten(graceMs);
@@ -120,7 +120,7 @@ export class Leases {
   }
 }
 
-/** The maximum time for closing. */
+/** The time limits for closing. */
 export interface Grace {
   /** The time for runs to reach a durable state. */
   readonly runsMs: number;
@@ -142,7 +142,7 @@ export class CurrentGeneration<T extends Closable> {
   #value: T;
   readonly #retired = new Map<T, Promise<void>>();
   readonly #report: (error: unknown) => void;
-  /** Additional time for the actual closing after the grace period. */
+  /** Additional time for closing after the grace period. */
   readonly #unwindMs: number;
 
   constructor(first: T, report: (error: unknown) => void, unwindMs = 10_000) {
@@ -173,7 +173,7 @@ export class CurrentGeneration<T extends Closable> {
   }
 
   #retire(old: T, grace: Grace): void {
-    const report = this.#retired.has(old) ? () => undefined : this.#report; // once
+    const report = this.#retired.has(old) ? () => undefined : this.#report; // Reports once.
     const closing: Promise<void> = old
       .close(grace)
       .catch(report)

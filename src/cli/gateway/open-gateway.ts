@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { warnAboutChatPackages } from "../../app/chat-packages.ts";
+import { warnAboutChatPackages } from "../../app/check-chat-packages.ts";
 import { findConsoleFolder } from "../../app/console-folder.ts";
 import type { GatewayPieces } from "../../app/gateway.ts";
 import type { LoadedConfig } from "../../config/load.ts";
@@ -64,7 +64,7 @@ export interface OpenGateway {
   reload(): Promise<unknown>;
   /**
    * Rejects new requests, lets runs reach a durable state, and closes everything. Resolves to `false` if some calls
-   * or runs have not ended.
+   * or runs did not end in time.
    */
   close(graceMs?: number): Promise<boolean>;
 }
@@ -107,7 +107,10 @@ function settingsOf(
   return { host, port, isExposed: expose, servesClients, allowedHosts, trustProxy, basePath, consoleFolder };
 }
 
-/** The sessions of a folder have one gateway, so no other process would do the other part of the work. */
+/**
+ * Throws if a gateway for sessions in a folder would do only part of the work. A folder has a single gateway, so no
+ * other process would do the rest.
+ */
 function checkRole({ config: { gateway, store } }: LoadedConfig): void {
   const { role } = gateway;
   if (role === "all" || store.kind === "postgres") return;
@@ -119,7 +122,7 @@ function checkRole({ config: { gateway, store } }: LoadedConfig): void {
 }
 
 /**
- * If two gateways start at the same time, one gets the port and the file, and the other returns the running gateway.
+ * If two gateways start at the same time, one gets the port and the file, and the other call returns that gateway.
  */
 async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenGateway | RunningGateway> {
   const { clock, home, settings, upkeepAfterMs } = options;

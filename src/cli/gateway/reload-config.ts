@@ -115,7 +115,7 @@ function goneError(file: string): SkeinError {
   return new SkeinError("conflict", { problem: `${file} no longer exists`, advice });
 }
 
-/** The folder and the address cannot change while the process is running. */
+/** The store and the settings under `gateway` cannot change while the process is running. */
 function keepStoreAndAddress(
   loaded: LoadedConfig,
   { config: { store, postgres, gateway } }: LoadedConfig,
@@ -140,7 +140,7 @@ function findChangedSections(before: Config, after: Config): readonly string[] {
   return names.filter((name) => !isDeepStrictEqual(before[name], after[name]));
 }
 
-/** Returns the changed settings that need a restart: the address and the folder. */
+/** Returns the changed settings that require a restart: the store and the settings under `gateway`. */
 function findRestartSettings(before: Config, after: Config): readonly string[] {
   const stored = (["store", "postgres"] as const).filter(
     (name) => !isDeepStrictEqual(before[name], after[name]),

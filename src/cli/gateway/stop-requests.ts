@@ -34,8 +34,8 @@ function onSignal(signal: NodeJS.Signals, listener: () => void): () => void {
 }
 
 /**
- * npm forwards a signal that the terminal has already sent to the whole process group. Within this time, both signals
- * are treated as one request.
+ * npm forwards a signal that the terminal has already sent to the whole process group. Signals within this time of each
+ * other count as one request.
  */
 const sameRequestMs = 500;
 

@@ -16,7 +16,7 @@ interface UpkeepParts {
   isAnnounced(): boolean;
   /** Records how much work is pending, in case `work.db` is lost. */
   count(): Promise<void>;
-  /** Whether the hourly work is this gateway's to do now. */
+  /** Whether this gateway must do the hourly work now. */
   takeTurn(): Promise<boolean>;
   readonly log: ServerOptions["log"];
   /** The delay before the first round. Defaults to one minute. */

@@ -22,7 +22,7 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Prints an error as one line, or as JSON. Further problems of a configuration follow, each on a line of its own.
+ * Prints an error as one line, or as JSON. Further problems in a configuration follow, one per line.
  * `terminal.command` is the command line that failed.
  */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
@@ -39,7 +39,7 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
   return exit;
 }
 
-/** Returns the problems of a configuration that the error's message does not describe. */
+/** Returns the problems in a configuration that the error's message does not describe. */
 function furtherProblems(error: unknown): readonly string[] {
   const isConfig = error instanceof SkeinError && error.code === "invalid_config" && "problems" in error;
   return isConfig ? (error as ConfigError).problems.slice(1) : [];
@@ -52,7 +52,7 @@ function describe(error: unknown, command: string): { code: string; text: string
   }
   const wire = wireErrorOf(error);
   if (wire !== null) {
-    // Uses the same code as without a gateway.
+    // The same code as when the command runs without a gateway.
     const code = wire.details?.reason ?? wire.code;
     return { code, text: paramsErrorText(wire, command) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }

@@ -84,7 +84,7 @@ export function formatTimeIn(time: number, timeZone: string): string {
   return `${year}-${month}-${day} ${hour}:${minute} ${timeZoneName}`;
 }
 
-/** Explains why a run is waiting. Empty if the run is active or has ended. */
+/** Explains what a run is waiting for, or that it was merged or is being aborted. Empty for other runs. */
 export function waitReason(
   run: RunRowPayload,
   approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
@@ -135,7 +135,7 @@ export function shortRunId(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
 }
 
-/** Whether the run's process was lost too many times, in which case `runs retry` can queue its input again. */
+/** Whether the run lost its process too many times, in which case `runs retry` can queue its input again. */
 export function isLostRun({ error, retriedAs }: RunRowPayload): boolean {
   return error?.code === lostCode && retriedAs === undefined;
 }

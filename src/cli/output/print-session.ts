@@ -190,7 +190,7 @@ export function printMessage(terminal: Terminal, message: ShownMessage): void {
   for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
 }
 
-/** Returns the author unless it is the session's user or its agent. */
+/** Returns the author, unless the author is the session's user or its agent. */
 function writerOf({ provenance }: ShownMessage): string {
   if (!isRecord(provenance)) return "";
   const { sourcePeerName, sourcePeer, sourceSessionKey } = provenance;

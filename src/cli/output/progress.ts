@@ -2,7 +2,7 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine } from "./terminal.ts";
 
 const barWidth = 24;
-/** The maximum number of redraws. It is limited because terminals are slow. */
+/** The maximum number of redraws, which is limited because terminals are slow. */
 const steps = 200;
 
 interface ProgressBar {

@@ -9,7 +9,7 @@ export interface Column<T> {
   readonly title: string;
   text(row: T): string;
   readonly align?: "left" | "right";
-  /** The width to which the column can be truncated if the line is too long. By default, it is not truncated. */
+  /** The width to which the column can be truncated if the line is too long. By default, no column is truncated. */
   readonly least?: number;
   /** `true` for a name that other commands accept, which is never truncated. */
   readonly whole?: boolean;

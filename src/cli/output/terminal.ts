@@ -41,7 +41,7 @@ export interface Terminal {
 
 /** Where requests to stop or reload a gateway come from. */
 export interface ProcessSignals {
-  /** `why` is for the log. Called again for every additional request. Returns a function that unsubscribes. */
+  /** Calls `stop` on every request, with a reason for the log. Returns a function that unsubscribes. */
   onStop(stop: (why: string) => void): () => void;
   onReload(reload: () => void): () => void;
   /** Exits immediately. */
@@ -50,7 +50,7 @@ export interface ProcessSignals {
   readonly graceMs?: number;
 }
 
-/** Returns this process's terminal. Under `npm run skein`, paths are relative to the directory in which npm was called. */
+/** Returns this process's terminal. Under `npm run skein`, paths are relative to the directory npm was called in. */
 export function processTerminal(): Terminal {
   const { env, stdout, stderr } = process;
   const fromOurScript = env.npm_lifecycle_event === "skein" && env.npm_package_name === "skein";

@@ -1,3 +1,4 @@
+import { isRecord } from "../../core/is-record.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { ToolResult } from "../../tools/session-tool.ts";
@@ -74,12 +75,12 @@ export function printText(terminal: Terminal, text: string): void {
 }
 
 function isTable(value: unknown): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every(isRow);
+  return Array.isArray(value) && value.length > 0 && value.every(isRecord);
 }
 
 /** Flattens an object by one level. */
 function flat(name: string, value: unknown): (readonly [string, unknown])[] {
-  if (!isRow(value)) return [[name, value]];
+  if (!isRecord(value)) return [[name, value]];
   return Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each]);
 }
 
@@ -155,7 +156,7 @@ function lastMessage({ messages, messagesRefused, messagesError }: Row): string 
   const refused = messagesRefused ?? messagesError;
   if (refused !== undefined) return `(${formatValue("", refused)})`;
   const last: unknown = Array.isArray(messages) ? messages.at(-1) : undefined;
-  return isRow(last) ? `${formatValue("", last.role)}: ${formatValue("", last.content)}` : "";
+  return isRecord(last) ? `${formatValue("", last.role)}: ${formatValue("", last.content)}` : "";
 }
 
 const most = 8;
@@ -184,10 +185,6 @@ function titleOf(name: string): string {
   return name.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toUpperCase();
 }
 
-export function isRow(value: unknown): value is Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Formats a value. Times become dates, message blocks become their text, and other objects become JSON. */
 function formatValue(name: string, value: unknown): string {
   if (value === undefined || value === null) return "";
@@ -198,5 +195,5 @@ function formatValue(name: string, value: unknown): string {
 }
 
 function blockText(block: unknown): string | null {
-  return isRow(block) && typeof block.text === "string" ? block.text : null;
+  return isRecord(block) && typeof block.text === "string" ? block.text : null;
 }

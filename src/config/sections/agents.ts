@@ -1,4 +1,6 @@
 import { readAgentId } from "../../core/names.ts";
+import type { ThinkingLevel } from "../../core/thinking-levels.ts";
+import { thinkingLevels } from "../../core/thinking-levels.ts";
 import {
   bytes,
   choiceWithOff,
@@ -13,7 +15,7 @@ import type { Setting, Table, ValueKind } from "../settings/setting.ts";
 import { group, list, setting } from "../settings/setting.ts";
 import { agentVisibility, generalVisibility } from "./tools.ts";
 
-/** Creates a setting for an agent that falls back to `defaults`. */
+/** Creates a setting of an agent. The setting falls back to `defaults`. */
 export function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
   return setting(
     `${about}. Defaults to the value in \`defaults\`.`,
@@ -86,13 +88,12 @@ export const generalSubagents = group(aboutGroup, {
   }),
 });
 
-export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
-
 const modelKind = textLike(
   "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$",
   'a model such as "anthropic/claude-sonnet-4-6"',
 );
-const thinkingKind: ValueKind<ThinkingSetting> = choiceWithOff("minimal", "low", "medium", "high", "xhigh");
+const [, ...levelsAboveOff] = thinkingLevels;
+const thinkingKind: ValueKind<ThinkingLevel> = choiceWithOff(...levelsAboveOff);
 /** The maximum is one year. */
 const timeoutKind = wholeNumber(0, 31_536_000);
 const stepsKind = wholeNumber(1, 10_000);
