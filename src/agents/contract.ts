@@ -72,7 +72,7 @@ export interface Turn {
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
-  /** Read this again for each step, because a call can activate more tools. */
+  /** Read these again for each step, because a call can activate more tools. */
   readonly tools: readonly Tool[];
   readonly limits: TurnLimits;
   /** A JSON Schema that the final answer must match. */
@@ -122,7 +122,7 @@ export interface Turn {
   readonly acp?: AcpLink;
 }
 
-/** Links one of our sessions to a session in an ACP agent. */
+/** Links one of Skein's sessions to a session of an ACP agent. */
 export interface AcpLink {
   /** The agent's name in the configuration. */
   readonly agent: string;
@@ -138,7 +138,7 @@ export interface AcpLink {
   /** If set to `run`, the agent's process ends with the run. */
   readonly mode: "run" | "session";
   /**
-   * `true` if an earlier owner of the run crashed or stopped. The prompt might then have been carried out in part.
+   * `true` if an earlier owner of the run crashed or stopped. Parts of the prompt might then have been carried out.
    */
   readonly wasBegun: boolean;
   /** Stores both values with the session. Call this before the first prompt. */

@@ -45,7 +45,7 @@ export function shrinkerWith(load: LoadSharp): Shrink {
       }
       return null;
     } catch {
-      // Not readable, or too large for sharp.
+      // The image is unreadable or too large for sharp.
       return null;
     }
   };

@@ -130,7 +130,7 @@ async function lookAt(agent: AcpAgent, { acp }: Config, options: LookOptions): P
   };
 }
 
-/** Probes an agent. The protocol is loaded with the first connection. */
+/** Probes an agent. The ACP client is loaded on first use. */
 async function probe(agent: AcpAgent, options: LookOptions): Promise<ProbeResult> {
   const { probeAgent } = await import("../acp/client/probe-agent.ts");
   return probeAgent(agent, options);

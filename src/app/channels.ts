@@ -8,7 +8,7 @@ import { SkeinError } from "../core/errors.ts";
 import { findAnswerPlace, findApprovalPlace } from "../sessions/answer-place.ts";
 import type { App } from "../sessions/app.ts";
 import { receive } from "../sessions/receive.ts";
-import { packageFoldersOf } from "./chat-packages.ts";
+import { packageFoldersOf } from "./check-chat-packages.ts";
 
 /** Returns all channels by name: the configured ones, those passed in code, and the two built-in ones. */
 export function openChannels(app: App, given: readonly Channel[]): ReadonlyMap<string, Channel> {
@@ -71,12 +71,15 @@ function openChat(
   });
 }
 
-/** Starts to receive messages that platforms do not send over HTTP. */
+/** Starts receiving messages that platforms do not send over HTTP. */
 export function startChannels(channels: Iterable<Channel>): void {
   for (const channel of channels) if (isChat(channel)) channel.listen();
 }
 
-/** Closes the channels that the configuration opened. An error of a platform does not stop the rest from closing. */
+/**
+ * Closes the channels that the configuration opened. A platform's error does not prevent the other channels from
+ * closing.
+ */
 export async function closeChannels(channels: Iterable<Channel>): Promise<void> {
   await Promise.allSettled([...channels].map((channel) => (isChat(channel) ? channel.close() : null)));
 }

@@ -62,7 +62,7 @@ export function createEngine(app: App, leaseMs: number): Engine {
   const tidying = new Tidying(new ChildKeeper(app), bus, report);
   let isWorking = false;
   const stopWaking = bus.subscribe(({ type, userId, sessionId }) => {
-    // The run might have to wait for a slot. Its session is read while it waits.
+    // The run might have to wait for a slot, so its session is read in the meantime.
     if (isWorking && type === "run.queued")
       store.sessions.prewarm(present({ userId }), sessionId).catch(report);
     if (type === "outbox.queued") pump.wake();

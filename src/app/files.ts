@@ -18,11 +18,11 @@ export interface BoundaryParts
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
 }
 
-/** Creates the file boundary for a root folder. Its store does not have to be open. */
+/** Creates the file boundary for a root folder. The folder's store does not have to be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
   const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
   const { path: root, kind } = loaded.config.store;
-  // A child might run on another machine than the one that wrote its attachments.
+  // With a shared database, a child might run on a different machine from the one that wrote its attachments.
   const hasFiles = memoryAttachments === undefined && kind === "files";
   const placeOf = (userId: string | null, agentId: string) => ({
     home: homeOf(defaultNamespace, userId),
@@ -64,7 +64,7 @@ export function configuredFileBoundary(
   });
 }
 
-/** Keeps the attachments of in-memory sessions in a temporary folder, which lives as long as the sessions. */
+/** Keeps the attachments of in-memory sessions in a temporary folder, which is removed together with the sessions. */
 export class ScratchFolder {
   #folder: string | null = null;
 

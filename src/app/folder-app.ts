@@ -18,7 +18,7 @@ import { createModels, openEmbeddings } from "./models.ts";
 import { redactorOf } from "./redaction.ts";
 import type { FolderStore } from "./runs.ts";
 
-/** Commands print and accept short keys for this agent, regardless of the configured agents. */
+/** Commands print and accept short keys for the agent `main`, regardless of the configured agents. */
 class FolderAgents extends Agents {
   override get first(): string {
     return "main";
@@ -64,7 +64,7 @@ export function folderApp(
   };
 }
 
-/** Returns the tools that a turn would be offered, if the configuration lists them. Starts no server. */
+/** Returns the tools that a turn would be offered, as far as they are known without starting an MCP server. */
 async function toolsByConfig(
   config: Config,
   agents: Agents,

@@ -21,7 +21,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import type { FolderStore } from "./runs.ts";
 import { attachIdleRuns } from "./runs.ts";
 
-/** The composition root. This is the only file that references concrete stores and runtimes. */
+/** The part of the composition root that opens, checks and restores root folders. */
 
 export type { CheckFinding, Progress } from "../store/files/check.ts";
 export { refuseSpecialFile } from "../store/files/disk.ts";
@@ -97,14 +97,14 @@ export interface FolderOptions {
   readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
-/** A gateway whose sessions are in a database writes the database's name into this file of its root folder. */
+/** A gateway whose sessions are in a database writes the database's name to this file in its root folder. */
 const databaseFile = "database";
 
 export function writeDatabaseName(root: string, name: string): void {
   fs.writeFileSync(join(root, databaseFile), `${name}\n`, { mode: 0o600 });
 }
 
-/** Throws if the sessions of a root folder are in a database. Otherwise two places would have different sessions. */
+/** Throws if the sessions of a root folder are in a database. Otherwise, sessions would be stored in two places. */
 export function refuseDatabaseFolder(root: string): void {
   const file = join(root, databaseFile);
   if (!existsSync(file)) return;

@@ -24,13 +24,13 @@ import type { Server, ServerOptions } from "../gateway/server/server-options.ts"
 import type { GatewayEvent } from "../protocol/events.ts";
 import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
-import { warnAboutChatPackages } from "./chat-packages.ts";
+import { warnAboutChatPackages } from "./check-chat-packages.ts";
 import { findConsoleFolder } from "./console-folder.ts";
 
 /** How long pending requests have to finish when the gateway closes. */
 const graceMs = 2000;
 
-/** Opens a gateway for the caller's own server. It uses the folder's tokens, from the file `token` in `root`. */
+/** Opens a gateway for the caller's own server. The admin token is stored in the file `token` in `root`. */
 export async function mountGateway(
   app: App,
   root: string,
@@ -160,7 +160,7 @@ export interface GatewayPieces {
   handlers(app: MethodApp): Handlers;
   openHub(options: HubOptions): GatewayHub;
   openMcp(options: McpOptions): McpEndpoint;
-  /** Starts listening. Rejects with the system's error. */
+  /** Starts listening. Rejects with the system error if it cannot listen. */
   listen(options: ServerOptions): Promise<Server>;
 }
 

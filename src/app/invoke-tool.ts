@@ -51,7 +51,7 @@ const longestError = 8000;
 /**
  * Calls a tool as an agent in that session would, under the same rules and hooks. No approval can be requested outside
  * a run, so a call that needs one is rejected. A rejected or failed call is returned as a result. A session that does
- * not exist yet has only the session tools. It is created by tools that start something.
+ * not exist yet has only the session tools. A tool that starts a run creates the session.
  */
 export async function invokeTool(
   app: InvokeApp,
@@ -99,7 +99,7 @@ export async function callTool(
 ): Promise<ToolCalled> {
   const args = given ?? {};
   const tool = (await app.offeredSessionTools()).find((each) => each.name === name);
-  // The tool itself reports what is wrong with its name or arguments.
+  // The call reports what is wrong with the name or the arguments.
   if (tool === undefined || !isRecord(args)) return app.callSessionTool(name, args, options);
   const place = await placeOf(app, options);
   const { result, rootId } = await callSessionTool(app, place, tool, args, options);
@@ -230,7 +230,7 @@ function failed(app: InvokeApp, call: OutsideCall, error: unknown): ToolInvoked 
   });
 }
 
-/** Hides the locations of files on this machine from sandboxed models and from models of other users. */
+/** Hides the locations of files on this machine from sandboxed sessions and from the sessions of named users. */
 function shown(
   app: InvokeApp,
   { session }: OutsideCall,

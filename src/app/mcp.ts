@@ -83,7 +83,7 @@ export function mcpSourceName(server: string): string {
   return `the MCP server ${server}`;
 }
 
-/** Returns what is known about a server's tools before it is queried. */
+/** Returns what is known about a server's tools before the server is queried. */
 export function mcpReach(server: string): ToolReach {
   return { prefix: mcpToolPrefix(server), groups: ["group:mcp", `group:mcp:${server}`] };
 }

@@ -5,10 +5,10 @@ import { migrateTokens, tokenSchema } from "../gateway/auth/token-table.ts";
 import { findRunning } from "../gateway/running-file.ts";
 import { migrateRuns, runSteps } from "../runs/ledger/schema.ts";
 import { realDisk } from "../store/files/disk.ts";
-import { FolderSource } from "../store/files/folder-source.ts";
-import { FolderWriter } from "../store/files/folder-writer.ts";
 import type { DamagedLines } from "../store/files/log-lines.ts";
-import type { StoreReader, StoreWriter } from "../store/migrate/contract.ts";
+import { FolderSource } from "../store/files/migration-source.ts";
+import { FolderTarget } from "../store/files/migration-target.ts";
+import type { MigrationSource, MigrationTarget } from "../store/migrate/contract.ts";
 import type { MoveOptions, MoveResult } from "../store/migrate/move-store.ts";
 import { checkSource, moveStore } from "../store/migrate/move-store.ts";
 import type { PostgresDatabase } from "../store/postgres/database.ts";
@@ -22,7 +22,7 @@ export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
   /** Roles other than those in the addresses. They apply to the database whose host and name they share. */
   readonly roles: { readonly workerUrl: string | null; readonly migratorUrl: string | null };
   readonly now: number;
-  /** What to do about lines of logs that cannot be read. */
+  /** How to handle log lines that cannot be read. */
   readonly damagedLines: DamagedLines;
 }
 
@@ -55,8 +55,8 @@ export async function migrateStore(options: MigrateOptions): Promise<MigrateResu
 }
 
 async function withStores(
-  from: StoreReader,
-  openTarget: () => Promise<StoreWriter>,
+  from: MigrationSource,
+  openTarget: () => Promise<MigrationTarget>,
   progress: MoveOptions["progress"],
 ): Promise<MoveResult> {
   try {
@@ -78,9 +78,9 @@ function openSource(root: string, damagedLines: DamagedLines): FolderSource {
   return FolderSource.open({ root, disk: realDisk, schemas, damagedLines, refuseInUse });
 }
 
-async function openTarget(target: string, now: number): Promise<StoreWriter> {
+async function openTarget(target: string, now: number): Promise<MigrationTarget> {
   refuseRunning(target);
-  return FolderWriter.open({
+  return FolderTarget.open({
     target,
     disk: realDisk,
     now,
@@ -100,9 +100,9 @@ function refuseRunning(root: string): void {
   });
 }
 
-async function openSourceDatabase(options: PostgresOptions): Promise<StoreReader> {
-  const { DatabaseReader } = await import("../store/postgres/database-reader.ts");
-  const reader = await DatabaseReader.claim(await connect(options), DatabaseReader);
+async function openSourceDatabase(options: PostgresOptions): Promise<MigrationSource> {
+  const { DatabaseSource } = await import("../store/postgres/migration-source.ts");
+  const reader = await DatabaseSource.claim(await connect(options), DatabaseSource);
   try {
     await reader.checkComplete();
     return reader;
@@ -112,9 +112,12 @@ async function openSourceDatabase(options: PostgresOptions): Promise<StoreReader
   }
 }
 
-/** Creates the tables in a database that has none. Tables of another version might be in use. */
-async function openTargetDatabase(options: PostgresOptions): Promise<StoreWriter> {
-  const { DatabaseWriter } = await import("../store/postgres/database-writer.ts");
+/**
+ * Creates the tables in a database that has none. Leaves tables of another version alone, because another process might
+ * be using them.
+ */
+async function openTargetDatabase(options: PostgresOptions): Promise<MigrationTarget> {
+  const { DatabaseTarget } = await import("../store/postgres/migration-target.ts");
   const { updateTables } = await import("../store/postgres/open-postgres.ts");
   const database = await connect(options).catch(async (error: unknown) => {
     const isNew =
@@ -123,10 +126,10 @@ async function openTargetDatabase(options: PostgresOptions): Promise<StoreWriter
     await updateTables(options);
     return connect(options);
   });
-  return DatabaseWriter.claim(database, DatabaseWriter);
+  return DatabaseTarget.claim(database, DatabaseTarget);
 }
 
-/** Connects as the owner of the tables, who alone can set the numbers of rows. */
+/** Connects as the owner of the tables, because only the owner can set the sequence numbers of rows. */
 async function connect({ url, migratorUrl = url }: PostgresOptions): Promise<PostgresDatabase> {
   const { PostgresDatabase } = await import("../store/postgres/database.ts");
   const { checkDatabase } = await import("../store/postgres/migrate.ts");

@@ -139,7 +139,7 @@ export function openEmbeddings(
   return named === null ? null : new Embeddings(app, createEmbedder({ config, env: variable }, named));
 }
 
-/** Opens the model that embeds texts for the search, on its first use. */
+/** Opens the model that embeds texts for search, on first use. */
 function createEmbedder(
   sources: Pick<ModelSources, "config" | "env">,
   named: string | EmbeddingModelV4,

@@ -90,7 +90,7 @@ function databaseOptions({ postgres, blobs: { s3 } }: DatabaseConfig, url: strin
   };
 }
 
-/** Connects to the configured database without changing it. Throws why it cannot be used. */
+/** Connects to the configured database without changing it. Throws an error that says why it cannot be used. */
 export async function checkDatabase(config: DatabaseConfig): Promise<void> {
   if (config.store.kind !== "postgres") return;
   const { PostgresBackend } = await import("../store/postgres/store.ts");
@@ -132,7 +132,7 @@ async function openHome(choice: StoreChoice, parts: OpenStoreParts): Promise<Ske
   });
 }
 
-/** Returns the time of a database that several machines share. */
+/** Returns the clock of a database that several machines share, or `undefined` if there is none. */
 export function sharedClock(
   { store }: Pick<StoreChoice, "store">,
   backend: WorkingBackend | null,

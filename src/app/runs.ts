@@ -50,7 +50,7 @@ export function attachRuns(
  */
 export type FolderStore = FilesStore & { readonly runs: LedgerRuns };
 
-/** Attaches runs to a store without executing any so that resets and removals respect other processes' runs. */
+/** Attaches runs to a store without executing any, so that resets and removals respect other processes' runs. */
 export function attachIdleRuns(store: WorkingStore): LedgerRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
   const runs = new LedgerRuns({ ...parts, ...rim(store) });
@@ -70,7 +70,7 @@ function rim(
   return {
     removeAttachments: removeHandedFiles,
     engine: store.work.engine,
-    // Process IDs say nothing about another machine.
+    // A process ID says nothing about a process on another machine.
     isGone: shared === null ? isOwnerGone : (owner) => shared.canTakeOver() && shared.events.isGone(owner),
     canTakeOver: () => shared?.canTakeOver() ?? true,
     sessionAt: (userId, by) => store.work.find(userId, by),

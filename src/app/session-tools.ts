@@ -83,8 +83,8 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * Calls a tool on behalf of a session, outside any run. A tool that starts something creates the session if it does
-   * not exist.
+   * Calls a tool on behalf of a session, outside any run. A tool that starts a run creates the session if the session
+   * does not exist.
    */
   async #callDirect(
     name: string,

@@ -44,13 +44,16 @@ export interface AgentHere {
 export type AfterCommit = () => void;
 
 /**
- * Work that is not yet part of a conversation: accepted input, runs, waits, approvals, budgets. Every method runs in one
- * transaction. A transition that the state table (`states.ts`) forbids throws `conflict` and writes nothing.
+ * Work that is not yet part of a conversation: accepted input, runs, waits, approvals, budgets. Every method runs in
+ * one transaction. A transition that the state table (`states.ts`) forbids throws `conflict` and writes nothing.
  */
 export interface RunStore {
   /** In a process that claims only its own requests, treats this run's request as the process's own. */
   adoptRequest(run: Pick<Run, "root">): void;
-  /** Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and limits. */
+  /**
+   * Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and
+   * limits.
+   */
   accept(request: AcceptRequest): Promise<Accepted>;
   /** Like `accept`, but part of a transaction of the session store (`StoreWork.create`). */
   acceptWithin(
@@ -221,7 +224,8 @@ export interface RunStore {
 
   /**
    * Lets any process that has the agent claim an open run that is waiting for an app. A run without an app is returned
-   * unchanged. Throws `conflict` if the run is running in the app or has ended. Returns `null` if the run does not exist.
+   * unchanged. Throws `conflict` if the run is running in the app or has ended. Returns `null` if the run does not
+   * exist.
    */
   releaseApp(runId: string): Promise<Run | null>;
 
@@ -258,7 +262,10 @@ export interface RunStore {
   /** Lists approvals, oldest first. */
   approvals(query: ApprovalQuery, userId?: string | null): Promise<readonly Approval[]>;
 
-  /** Handles lost leases, due sleepers and deadlines, and deletes data older than 30 days. Returns the time of the next sweep. */
+  /**
+   * Handles lost leases, due sleepers and deadlines, and deletes data older than 30 days. Returns the time of the next
+   * sweep.
+   */
   sweep(): Promise<{ readonly nextAt: number | null }>;
   /** Whether another process has written since the last call or a batch of announcements is due. */
   changedByOthers(): Promise<boolean>;
@@ -315,7 +322,9 @@ export interface WorkAttendant {
    * all of the user's sessions.
    */
   purge(uids: readonly string[], userId?: string): Script<void>;
-  /** Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional. */
+  /**
+   * Removes unchanged attachments from these sessions, or from children spawned by redacted entries. Not transactional.
+   */
   discardFiles(of: readonly string[] | RemovedEntries): Promise<void>;
   /** Whether a session has ever had a run. */
   hasRuns(uid: string): Script<boolean>;

@@ -42,7 +42,7 @@ export interface Ready {
 }
 
 /**
- * Orders by the user who has waited longest, then by that user's longest-waiting session, then by the lowest seq.
+ * Sorts first by the user who has waited longest, then by that user's longest-waiting session, then by the lowest seq.
  */
 export function compareReady(a: Ready, b: Ready): number {
   return (

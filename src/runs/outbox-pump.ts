@@ -102,7 +102,9 @@ export class OutboxPump {
     return row;
   }
 
-  /** Waits up to `graceMs` for deliveries in progress, then aborts them. Aborted rows are due again at the next start. */
+  /**
+   * Waits up to `graceMs` for deliveries in progress, then aborts them. Aborted rows are due again at the next start.
+   */
   async close(graceMs = 10_000): Promise<void> {
     this.#state = "closed";
     this.#stopTimer();
@@ -208,7 +210,7 @@ export class OutboxPump {
     return leaseEnd - this.#options.clock.now() < this.#options.timeoutMs;
   }
 
-  /** Makes rows due again at once. The rows of a target are given back together, so that they stay in order. */
+  /** Makes rows due again immediately. All of a target's rows are released together so that they stay in order. */
   async #giveBack(rows: readonly LeasedRow[]): Promise<void> {
     const { store, owner, report } = this.#options;
     const ids = rows.map(({ row }) => row.outboxId);

@@ -57,7 +57,9 @@ export interface RunOptions {
   readonly callEntryId?: string;
   /** When the message was replaced. A repeat of the original request still matches this run. */
   readonly editedAt?: number;
-  /** For a run started by a tool call, identifies retries of that call with the same idempotency key. */
+  /**
+   * For a run started by a tool call, digests of the call's parameters. A retry of the call must have the same digests.
+   */
   readonly requestDigests?: RequestDigests;
 }
 
@@ -85,8 +87,8 @@ export interface AcceptRequest {
   /** Absent for external input, which starts its own root. */
   readonly root?: RootRef;
   /**
-   * The uids of two sessions that exchange messages, neither of which spawned the other. The message counts toward their
-   * ping-pong limit.
+   * The uids of two sessions that exchange messages, neither of which spawned the other. The message counts toward
+   * their ping-pong limit.
    */
   readonly pair?: readonly [string, string];
   /** The run whose end this input announces. The input is kept for a run that is sleeping until then. */
@@ -99,7 +101,7 @@ export interface AcceptRequest {
   readonly awaitedBy?: Awaiting;
   /** Registers the session as a spawned child and counts it, in the same transaction. */
   readonly child?: ChildRequest;
-  /** The lost or failed run whose input this run processes again. */
+  /** The unsuccessful run whose input this run processes again. */
   readonly retryOf?: string;
 }
 
@@ -257,7 +259,7 @@ export interface Run {
   /** The sleeping or claimed run whose turn takes this input. Input kept for another run does not start a turn. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
-  /** The lost or failed run whose input this run processes again. */
+  /** The unsuccessful run whose input this run processes again. */
   readonly retryOf: string | null;
   /** The run that processes this run's input again. */
   readonly retriedAs: string | null;
@@ -316,7 +318,7 @@ export interface RunQuery {
   readonly before?: number;
   /** If `true`, lists only lost runs whose input has not been retried. */
   readonly lost?: boolean;
-  /** If `true`, lists only queued runs that are waiting for a process of another app. */
+  /** If `true`, lists only queued runs that belong to an app and that this process cannot claim. */
   readonly waitsForApp?: boolean;
 }
 
@@ -405,7 +407,7 @@ export interface ScheduleId {
   readonly name: string;
 }
 
-/** What all processes know about a schedule. */
+/** A schedule's state, which all processes share. */
 export interface ScheduleState {
   /** Due times up to this one have started a run or were skipped. */
   readonly settledUntil: number;

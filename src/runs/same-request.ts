@@ -32,7 +32,9 @@ const comparedOptions = [
 
 const digestLength = 32;
 
-/** Computes one digest per parameter of a normalized request, so that a conflict can name the parameter that differs. */
+/**
+ * Computes one digest per parameter of a normalized request, so that a conflict can name the parameter that differs.
+ */
 export function digestRequest(parameters: Readonly<Record<string, unknown>>): RequestDigests {
   const digests = Object.entries(present(parameters)).map(([name, value]) => {
     const digest = createHash("sha256").update(JSON.stringify(value)).digest("hex");

@@ -79,7 +79,7 @@ function resultLines(outcome: Outcome, text: string, name: string): readonly str
   const title = isPartial ? "Partial result, from before it ended" : "Result";
   const cut =
     text.trim().length > maxCharacters
-      ? [`Only the first ${maxCharacters} characters are shown; the whole is in the history of ${name}.`]
+      ? [`Only the first ${maxCharacters} characters are shown; the full text is in the history of ${name}.`]
       : [];
   return [`${title} (untrusted). ${untrusted}`, fenceUntrusted(text), ...cut];
 }
@@ -140,7 +140,7 @@ export function pingPongPrompt({ asker, target, turn, turns }: PingPongSequel): 
   return [
     "Agent-to-agent exchange:",
     `You are the ${isAsker ? "requester" : "target"}. Turn ${turn} of ${turns}.`,
-    `Asker: the session ${named(asker)}.`,
+    `Requester: the session ${named(asker)}.`,
     `Target: the session ${named(target)}.`,
     `The message is the last reply from the ${isAsker ? "target" : "requester"}, between fences. Your reply goes to it, and to no channel.`,
     `To end the exchange, reply exactly ${replySkip}.`,

@@ -73,16 +73,16 @@ export const mostLost = 3;
 /** The error code of a run that has lost its owner too many times. Its input is kept for a retry. */
 export const lostCode = "lost_too_often";
 
-/** Error codes of runs that were lost or stopped by a disk fault. A retry continues their turn. */
-export const retryableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
+/** Error codes of runs that lost their process or were stopped by a storage fault. A retry continues their turn. */
+export const resumableCodes: readonly string[] = [lostCode, "write_failed", "unreadable_file"];
 
-/** Whether a run was lost rather than failed. A retry of a lost run continues its turn. */
-export function isLostRun({ outcome }: Pick<Run, "outcome">): boolean {
-  return retryableCodes.includes(outcome?.code ?? "");
+/** Whether a run ended with one of the `resumableCodes`. A retry continues its turn instead of starting a new one. */
+export function isResumable({ outcome }: Pick<Run, "outcome">): boolean {
+  return resumableCodes.includes(outcome?.code ?? "");
 }
 
 export function retryHint(runId: string): string {
-  return `Its input has been kept. To queue it again, run skein runs retry ${runId}.`;
+  return `The run's input has been kept. To queue it again, run skein runs retry ${runId}.`;
 }
 
 /**

@@ -37,8 +37,8 @@ export interface WorkerOptions {
   readonly clock: Clock;
   readonly leaseMs: number;
   /**
-   * `true` if another machine might own a run whose lease this process could not renew in time. Such a run is stopped,
-   * although nothing else is known about it.
+   * `true` if another machine could claim a run whose lease this process fails to renew in time. The worker then stops
+   * such a run without knowing whether it has been claimed.
    */
   readonly mustRenew?: boolean;
   /** How long aborted runs have to clean up when the worker closes. */
@@ -52,7 +52,7 @@ export interface WorkerOptions {
 
 interface ActiveRun {
   readonly held: HeldRun;
-  /** When the lease was last renewed, by this process's own clock. */
+  /** When the lease was last renewed, on this process's monotonic clock. */
   renewedAt: number;
   readonly stop: AbortController;
   readonly done: Promise<void>;
@@ -75,8 +75,8 @@ const everySession = "*";
 const usualUnwindMs = 10_000;
 
 /**
- * Claims runs while slots are free, renews their leases, stops them on request or at their deadline, and recovers runs lost
- * by other processes. Each process has one worker.
+ * Claims runs while slots are free, renews their leases, stops them on request or at their deadline, and recovers runs
+ * lost by other processes. Each process has one worker.
  */
 export class Worker {
   readonly #options: WorkerOptions;
@@ -152,8 +152,8 @@ export class Worker {
   }
 
   /**
-   * Stops claiming, gives runs `graceMs` to reach a durable state, aborts the rest, and releases all of them. A second call
-   * can only shorten the grace period.
+   * Stops claiming, gives runs `graceMs` to reach a durable state, aborts the rest, and releases all of them. A second
+   * call can only shorten the grace period.
    */
   close(graceMs = 0): Promise<void> {
     this.#timeLeft?.shorten(graceMs);

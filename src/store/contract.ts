@@ -35,8 +35,8 @@ export interface Store {
  */
 export interface Backend {
   /**
-   * Opens the sessions for direct use. Several stores can be open at the same time. They use the back end's connections,
-   * and the time of the database unless `clock` is given.
+   * Opens the sessions for direct use. Several stores can be open at the same time. They use the back end's
+   * connections. Unless `clock` is given, they use the database's time.
    */
   openStore(options?: { readonly clock?: Clock; readonly newId?: IdSource }): Store;
   /** Returns the reasons why this process should not receive work now, as sentences. */
@@ -103,7 +103,7 @@ export interface SessionRecord extends SessionRef {
   readonly leafId: string | null;
 }
 
-/** Totals for a session's entries. With them, a list does not have to open each session. */
+/** Totals for a session's entries, so that a list does not have to open each session. */
 export interface SessionDigest {
   /** Number of entries on all branches. */
   readonly entries: number;
@@ -200,7 +200,9 @@ export interface SessionQuery {
   readonly sort?: SessionSort;
   /** From 1 to 1000. Defaults to 100. */
   readonly limit?: number;
-  /** The cursor from the previous page with the same `sort`. Stays valid while sessions are added or change position. */
+  /**
+   * The cursor from the previous page with the same `sort`. Stays valid while sessions are added or change position.
+   */
   readonly cursor?: string;
 }
 
@@ -219,7 +221,7 @@ export interface AppendItem {
   readonly id?: string;
 }
 
-/** Preconditions for an append. */
+/** Options for an append. */
 export interface AppendOptions {
   /** Throws `conflict` unless this is the current leaf. `null` means before the root. */
   readonly expectedLeafId?: string | null;
@@ -340,8 +342,8 @@ export interface SessionStore {
 /** A full-text query. */
 export interface SearchQuery {
   /**
-   * Words or a question. The stores of this package also understand quoted phrases, `-word`, `role:assistant`,
-   * `since:2026-03-29` and `until:2026-03-29` in it.
+   * Words or a question. The stores of this package also support quoted phrases, `-word`, `role:assistant`,
+   * `since:2026-03-29` and `until:2026-03-29`.
    */
   readonly text: string;
   readonly sessionId?: string;
@@ -377,9 +379,9 @@ export interface SearchHit {
 /** Full-text search over all entries, including tool results. */
 export interface SearchStore {
   /**
-   * Returns the best hits first. Entries with all words come before entries with only some of them. If the query is a
-   * sentence, the messages next to a match can be hits too. The order does not depend on entries outside the scope and
-   * reach.
+   * Returns the best hits first. Entries that contain all words come before entries that contain only some of them. If
+   * the query is a sentence, the messages next to a match can be hits too. The order does not depend on entries outside
+   * the scope and reach.
    */
   search(
     scope: Scope,
@@ -413,7 +415,7 @@ export interface UnembeddedEntry {
   readonly entry: Entry;
 }
 
-/** An entry's embedding. An empty vector means that the entry has no text that may be embedded. */
+/** An entry's embedding. An empty vector means that the entry has no text to embed. */
 export interface EmbeddedEntry {
   readonly place: string;
   readonly vector: readonly number[];

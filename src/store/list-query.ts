@@ -27,10 +27,10 @@ export interface SortedPlace {
   readonly uid: string;
 }
 
-/** Only this many characters of a name determine its position. This keeps cursors short. */
+/** A name's position depends on only this many characters, which keeps cursors short. */
 const sortedCharacters = 100;
 
-/** Returns the value that a session is sorted by. Sessions with equal values are sorted by uid. */
+/** Returns the value that a session is sorted by. Ties are broken by uid. */
 export function sortValue(session: ListedSession, sort: SessionSort = "updated"): number | string {
   const { updatedAt, createdAt, digest, meta, name, key } = session;
   switch (sort) {
@@ -74,7 +74,7 @@ export function sortSessions(
     .map(({ session }) => session);
 }
 
-/** Sorts numbers in descending order and names by code point. Ties are sorted by uid. */
+/** Sorts numbers in descending order and names by code point. Ties are broken by uid. */
 function comparePlaces(a: SortedPlace, b: SortedPlace): number {
   if (typeof a.value === "string" || typeof b.value === "string") {
     const order = Buffer.compare(Buffer.from(String(a.value)), Buffer.from(String(b.value)));
@@ -131,7 +131,8 @@ export function compareInList(a: ListPlace, b: ListPlace): number {
 }
 
 /**
- * Returns a session's channel, from its metadata or its key. The `channels` filter of a query is compared with this value.
+ * Returns a session's channel, from its metadata or its key. The `channels` filter of a query is compared with this
+ * value.
  *
  * @example
  * ```ts

@@ -35,7 +35,7 @@ export interface Tombstones {
 const tellingLength = 24;
 const leastTelling = 8;
 
-/** Our own entry types that quote the conversation. All others are bookkeeping. */
+/** Skein's own entry types that quote the conversation. All others are bookkeeping. */
 const quotingTypes = ["skein.partial", "skein.notes"];
 
 /** Returns the content to remove from the run state of these sessions. */

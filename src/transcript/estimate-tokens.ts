@@ -3,10 +3,10 @@ import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, AssistantMessage, Content, TextBlock } from "../core/messages.ts";
 import type { ContextMessage, TranscriptMessage } from "./contract.ts";
 import { toBlocks } from "./derive.ts";
+import { modelMessage } from "./model-message.ts";
 import { maxImageSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./tokenizer-states.ts";
-import { visibleMessage } from "./visible-message.ts";
 
 /** Estimates the tokens in messages that no provider has counted. */
 
@@ -73,7 +73,9 @@ interface ContextTokens {
 }
 
 interface ContextTokensOptions {
-  /** The time of the last compaction in milliseconds. Earlier counts include messages that are no longer in the context. */
+  /**
+   * The time of the last compaction in milliseconds. Earlier counts include messages that are no longer in the context.
+   */
   readonly compactedAt?: number;
   readonly vocabulary?: Vocabulary;
 }
@@ -105,7 +107,8 @@ function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: nu
 }
 
 /**
- * The count in an aborted answer is unreliable, and a count that covers only the answer does not include the request.
+ * Returns 0 if there is no valid count. The count in an aborted answer is unreliable, and a count that covers only the
+ * answer does not include the request.
  */
 function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
@@ -210,7 +213,7 @@ function tokensOf(block: Block): number {
 function summaryTexts(context: readonly ContextMessage[]): ReadonlySet<string> {
   const texts = context
     .filter(({ role }) => role === "compactionSummary" || role === "branchSummary")
-    .map((message) => visibleMessage(message)?.content)
+    .map((message) => modelMessage(message)?.content)
     .filter((content) => typeof content === "string");
   return new Set(texts.map((text) => text.toWellFormed()));
 }

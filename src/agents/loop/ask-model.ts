@@ -14,7 +14,8 @@ import { PartCollector, readAnswer } from "./read-answer.ts";
 import type { LoopServices } from "./services.ts";
 
 /**
- * How much of an overlong answer to keep. The limit matters because later requests send the answer to the model again.
+ * How much of an overlong answer to keep. The rest is dropped, because later requests send the answer to the model
+ * again.
  */
 const maxOverlongCharacters = 100_000;
 
@@ -122,8 +123,8 @@ async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promis
   while (request.isOverThreshold) {
     const size = sizeOf(turn, request);
     if (await turn.makeRoom(size, "threshold")) request = await turn.request();
-    // A request over the threshold might still fit in the window. A request whose older part was truncated must not be
-    // sent.
+    // A request over the threshold might still fit in the window, but a request whose older part was cut off must not
+    // be sent.
     else if (request.context.cut === null && size.tokens <= size.contextWindow) return request;
     else throw overflowError(size, null);
   }
@@ -201,7 +202,7 @@ function cutTexts(texts: readonly string[], maxCharacters: number): readonly str
   return [...kept, room >= 0 ? last : `${last}\n[${-room} more characters were not stored]`];
 }
 
-/** Whether an answer has neither text nor calls. */
+/** Whether an answer finished normally but has neither text nor calls. */
 export function isEmptyAnswer({ content, stopReason }: AnswerDraft): boolean {
   if (stopReason !== "stop" && stopReason !== "toolUse") return false;
   return content.every((block) => {

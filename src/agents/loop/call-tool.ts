@@ -73,7 +73,7 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   return answer;
 }
 
-/** Returns why a call must not be made, or `null` if it is allowed. */
+/** Returns the reason why a call must not be made, or `null` if it is allowed. */
 function refusalOf(
   turn: Turn,
   call: ToolCallBlock,
@@ -92,7 +92,7 @@ function refusalOf(
   return `There is no tool "${call.name}". ${names === "" ? "No tools are available." : `The available tools are: ${names}.`}`;
 }
 
-/** Runs the tool. An abort does not wait for the tool to return. */
+/** Runs the tool. If the run is aborted, rejects without waiting for the tool to return. */
 function execute(
   turn: Turn,
   tool: Tool,
@@ -201,8 +201,8 @@ export interface AnsweredCalls {
 }
 
 /**
- * Runs all tool calls in a message in parallel, except calls to tools that must run last. A result is written as soon as
- * its call has finished. If the run ends early, this rejects immediately and writes nothing more.
+ * Runs all tool calls in a message in parallel, except calls to tools that must run last. Each result is written as
+ * soon as its call has finished. If the run ends early, this rejects immediately and writes nothing more.
  */
 export async function answerCalls(
   turn: Turn,
@@ -222,7 +222,7 @@ export async function answerCalls(
   };
   try {
     const started = startAll(turn, calls, (call) => callTool(turn, call, origin, services));
-    // An abort does not wait for a tool or hook that hangs.
+    // If the turn is aborted, a tool or hook that hangs is not waited for.
     await unlessAborted(Promise.all(started.map(write)), turn.signal);
   } finally {
     isOver = true;

@@ -6,7 +6,7 @@ import { isContextOverflow } from "../models/context-overflow.ts";
 import { AnswerTooLong } from "../models/open-model.ts";
 import type { LoopServices } from "./services.ts";
 
-/** Not loaded with `import`, because that would also load fetch and WebSocket, which this module exports. */
+/** Not loaded with `import`, which would also load the `fetch` and WebSocket code that `node:http` exports. */
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Why a request to a model failed. */
@@ -78,7 +78,7 @@ const noModel = /model_not_found|invalid model|no such model|model[^.]{0,120}(?:
 /** The messages with which Anthropic, Google and OpenAI reject encrypted thinking from another key or account. */
 const sealedThinking =
   /invalid `?signature`? in `?(?:redacted_)?thinking|(?:corrupted|invalid) (?:value at .{0,80})?thought[_ ]signature|thought[_ ]signature is (?:invalid|not valid)|invalid_encrypted_content|encrypted content .{0,80}could not be verified/i;
-/** The account has no credit, so a retry cannot succeed. */
+/** Matches errors of accounts without credit, for which a retry cannot succeed. */
 const noCredit = /insufficient_quota|billing_(?:error|hard_limit)|credit balance is too low/i;
 
 function byStatus({ status, message, words }: ErrorFacts): Verdict | null {
@@ -274,8 +274,8 @@ const maxDelayMs = 30_000;
 export const maxRetryAfterMs = 120_000;
 
 /**
- * Returns the delay before a retry: the server's `retry-after` if given, otherwise exponential with full jitter. `retry`
- * starts at 1.
+ * Returns the delay before a retry: the server's `retry-after` if given, otherwise exponential backoff with full
+ * jitter. `retry` starts at 1.
  */
 export function retryDelay(retry: number, retryAfterMs: number | null, random: () => number): number {
   if (retryAfterMs !== null) return Math.min(retryAfterMs, maxRetryAfterMs);

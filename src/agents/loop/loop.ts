@@ -78,8 +78,8 @@ class Loop {
       await turn.charge(usage);
       return null;
     }
-    // Charged before it is written. An answer lost in a crash is still counted, and a written answer is counted only
-    // once.
+    // Charged before it is written, so that an answer lost in a crash is still counted and a written answer is counted
+    // only once.
     const overBudget = await turn.charge(usage).then(
       () => null,
       (error: unknown) => ({ error }),
@@ -143,7 +143,7 @@ function callsIn(entry: Entry | null): ToolCallBlock[] {
 }
 
 /**
- * Returns the answer with the arguments that tools keep in the log (`Tool.persisted`), or the same object if nothing
+ * Returns the answer with the arguments that tools write to the log (`Tool.persisted`), or the same object if nothing
  * changes.
  */
 export function persistedAnswer(answer: AnswerDraft, tools: readonly Tool[]): AnswerDraft {
@@ -182,7 +182,7 @@ export class RepeatDetector {
   #last = "";
   #count = 0;
 
-  /** Returns `true` if all calls in a message have had the same results three times in a row. */
+  /** Returns `true` once three messages in a row have made the same calls and received the same results. */
   add(calls: readonly AnsweredCall[]): boolean {
     return this.#see(
       calls.map(({ call, result }) => [call.name, call.arguments, result.isError, result.content]),

@@ -131,7 +131,7 @@ interface Delta {
   readonly delta: string;
 }
 
-/** Assembles an answer from the parts of its stream, ordered by when each part started. */
+/** Assembles an answer from the parts of its stream, in the order in which they started. */
 export class PartCollector {
   readonly #content: LanguageModelV4Content[] = [];
   /** Text and thinking blocks that have not ended, by kind and ID. */
@@ -222,7 +222,7 @@ export class PartCollector {
     if (part.type === "tool-input-delta") {
       this.#inputs.set(part.id, (this.#inputs.get(part.id) ?? 0) + sizeOf(part));
     } else if (part.type === "tool-call") {
-      // The complete arguments repeat what was streamed.
+      // The complete arguments repeat what was streamed, which is therefore not counted twice.
       this.#bytes -= this.#inputs.get(part.toolCallId) ?? 0;
       this.#inputs.delete(part.toolCallId);
     }

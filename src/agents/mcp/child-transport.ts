@@ -8,7 +8,7 @@ import type { ChildProcess, ProcessOptions, ProcessSpec } from "../process/start
 import { startCommand } from "../process/start-process.ts";
 
 const shownChars = 300;
-/** How long a process that left the group can hold the pipe without writing to it. */
+/** How long to wait for output while only a process that left the group still holds the pipe. */
 const quietMs = 1000;
 const maxBytes = 32 * 1024 * 1024;
 
@@ -73,7 +73,7 @@ export class ChildTransport implements Transport {
     }
   }
 
-  /** Waits for messages that are still being parsed, but not for a process that left the group and still holds the pipe. */
+  /** Waits for messages that are still being parsed, but not for processes that left the group and hold the pipe. */
   async #finishReading(pumped: Promise<void>): Promise<void> {
     for (;;) {
       const last = this.#delivery;

@@ -25,7 +25,7 @@ export interface Connection {
   close(): Promise<void>;
   /** Returns how the server's process exited and the end of its stderr. Empty for an HTTP server. */
   report(): string;
-  /** Called once, when either side closes the connection. */
+  /** Calls `listener` once, when either side closes the connection. */
   onEnd(listener: () => void): void;
 }
 
@@ -96,7 +96,7 @@ function processSpec({ command, args = [], env = {}, cwd = process.cwd() }: McpC
   return { command, args, env, cwd };
 }
 
-/** Ends the session on an HTTP server without waiting long for a server that does not respond. */
+/** Ends the session on an HTTP server, without waiting long if the server does not respond. */
 async function terminateSession(transport: Transport): Promise<void> {
   if (!("terminateSession" in transport)) return;
   const http = transport as Transport & { terminateSession(): Promise<void> };
@@ -106,7 +106,7 @@ async function terminateSession(transport: Transport): Promise<void> {
   );
 }
 
-/** Lists the tools from all pages. A repeated cursor is an error because the listing would never end. */
+/** Lists the tools from all pages. A repeated cursor is an error, because the listing would never end. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly McpTool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: McpTool[] = [];

@@ -121,7 +121,7 @@ function standingOptions({ api }: ModelRequestInput["policy"], thinks: boolean) 
   });
 }
 
-/** An offered schema never changes, and each request offers the same ones. */
+/** Cached, because each request offers the same schema objects, and they never change. */
 const schemas = new WeakMap<object, unknown>();
 
 function wellFormedSchema(schema: object): unknown {
@@ -141,7 +141,7 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
   };
 }
 
-/** If there is no system prompt, the last tool ends the constant part of the request. */
+/** Marks the last tool for caching. If there is no system prompt, it ends the constant part of the request. */
 function markLast(tools: LanguageModelV4FunctionTool[]): void {
   const last = tools.at(-1);
   if (last !== undefined) Object.assign(last, optionsField(cacheMark));
@@ -231,7 +231,7 @@ function turnOff({ api, thinking, efforts, messages }: ThinkingRequest): Thinkin
   };
 }
 
-/** For an unknown model, the package decides whether it accepts a budget. */
+/** For an unknown model, the provider's package decides whether the model accepts a budget. */
 function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level): ThinkingOptions {
   const [first] = openLoop(messages);
   if (first !== undefined && first.content[0]?.type !== "thinking") {

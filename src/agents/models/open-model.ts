@@ -38,8 +38,8 @@ export interface ModelPackage {
 }
 
 /**
- * Returns the package and wire format for a model. The format is the one named, otherwise the type's, otherwise the
- * provider's. The transcript is built for the wire format, so the wire format also determines the package.
+ * Returns the package and wire format for a model. The wire format is the one given, otherwise that of the type,
+ * otherwise that of the provider. It also determines the package, because the transcript is built for it.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,
@@ -104,7 +104,7 @@ async function openProvider(ref: ModelRef, options: OpenModelOptions) {
   }
 }
 
-/** Returns a model's wire format: the named or configured one, otherwise its provider's default. */
+/** Returns a model's wire format: the given or configured one, otherwise its provider's default. */
 export function modelApi(ref: ModelRef, { api, type }: Pick<ModelSettings, "api" | "type">): Api {
   const isUnknownServer = type === "openai-compatible" && providerType(ref.provider) === type;
   return apiOf(isUnknownServer ? ref.provider : type, ref.api ?? api ?? undefined);
@@ -144,7 +144,7 @@ export interface Wire {
   readonly warnings: readonly Change[];
 }
 
-/** Never used, because the request is captured. */
+/** Never contacted, because the request is captured instead of sent. */
 const placeholder = { apiKey: "none", baseUrl: "http://127.0.0.1:9/v1" };
 
 /** Returns the body of a request without sending it. */

@@ -34,7 +34,7 @@ export function heldPart(block: { readonly type: string }): Fields | null {
   return skein.part;
 }
 
-/** Returns readable text that represents a file. The file itself is stored in the same block. */
+/** Returns readable text that stands in for a part. The part itself is stored in the same block. */
 function standInBlock(part: object): TextBlock {
   const kept = storable(part);
   return { type: "text", text: standInText(kept), skein: { part: { ...kept } } };
@@ -181,7 +181,7 @@ type TextPart = Extract<ResultPart, { type: "text" }>;
 type FilePart = Extract<ResultPart, { type: "file" }>;
 type Block = TextBlock | ImageBlock;
 
-export function contentPartsOf(content: Content, api: Api, report: Report): ResultPart[] {
+export function resultPartsOf(content: Content, api: Api, report: Report): ResultPart[] {
   return partsOf(content, api, "result", report);
 }
 

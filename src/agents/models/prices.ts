@@ -72,7 +72,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
 /** Suffixes that still name the same model: a date, a build number, `latest`. */
 const sameModel = /^-(?:\d{8}|\d{4}-\d{2}-\d{2}|00\d|latest)$/;
 
-/** Returns `null` if the price is unknown. A model's price does not apply when another provider serves it. */
+/** Returns `null` if the price is unknown. A price does not apply if another provider serves the model. */
 export function priceOf(provider: string, model: string): ModelPrice | null {
   const rows = Object.hasOwn(table, provider) ? table[provider] : undefined;
   const row = Object.entries(rows ?? {}).find(([name]) => {

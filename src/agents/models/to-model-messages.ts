@@ -52,7 +52,7 @@ export function toModelMessages(
     : prompt;
 }
 
-/** Records each call's name for the result that answers it. */
+/** Converts answers and results. Records each call's name for the result that answers it. */
 class Converter {
   readonly report: Report;
   readonly #api: Api;
@@ -209,7 +209,7 @@ const failedText = "The tool failed:";
 
 type ToolMessage = Extract<LanguageModelV4Message, { role: "tool" }>;
 
-/** Adds a note that a tool failed, for APIs that have no field for it and for results with images. */
+/** Adds a note that a tool failed, for APIs that have no field for failures and for results with images. */
 export function describeFailures(
   prompt: LanguageModelV4Prompt,
   { provider, api }: Pick<TranscriptPolicy, "provider" | "api">,

@@ -16,7 +16,7 @@ import {
   ownName,
   without,
 } from "./metadata.ts";
-import { blocksOfContent, contentPartsOf } from "./parts.ts";
+import { blocksOfContent, resultPartsOf } from "./parts.ts";
 import { tryParseJson } from "./signatures.ts";
 
 type Output = LanguageModelV4ToolResultOutput;
@@ -49,7 +49,7 @@ export function resultPartOf(
 }
 
 function outputOf(message: ToolResultMessage, api: Api, report: Report): Output {
-  const parts = contentPartsOf(message.content, api, report);
+  const parts = resultPartsOf(message.content, api, report);
   const texts = parts.filter((part) => part.type === "text");
   const marked = texts.filter((part) => part.providerOptions !== undefined);
   const isText = texts.length === parts.length && (marked.length === 0 || texts.length === 1);

@@ -22,8 +22,8 @@ export interface ChildProcess {
   /** Resolves when the process has exited and its process group is empty. */
   readonly ended: Promise<ChildEnd>;
   /**
-   * Resolves when the process has exited and its output has been read. Processes that left the group can hold the pipes
-   * open longer.
+   * Resolves when the process has exited and its output has been read. Waits only briefly for processes that left the
+   * group and hold the pipes open.
    */
   closed(): Promise<void>;
   /** Returns how the process exited and the end of its stderr, on one line. Empty if there is nothing to report. */
@@ -158,7 +158,7 @@ function childOf(
 }
 
 /**
- * Terminates every process with the given mark. Linux only, because other systems offer no way to find these processes.
+ * Terminates every process with the given mark. Works only on Linux, because other systems offer no way to find them.
  */
 export async function endMarked(mark: string, { env }: ProcessOptions): Promise<void> {
   if (process.platform !== "linux" || !/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(mark)) return;

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 /** The environment variable that marks our child processes, so that processes that left their group can be found. */
 export const markName = "SKEIN_CHILD";
 
-/** A warden that takes longer than this is stopped or hanging and is killed. */
+/** A warden that takes longer than this is suspended or hanging, so it is killed. */
 const maxWaitMs = 20_000;
 
 /** Terminates a process group and every process with its mark, even if our own process is killed. */
@@ -15,7 +15,7 @@ export interface Warden {
    * warden itself was killed before it finished.
    */
   end(how: "gently" | "now"): Promise<boolean>;
-  /** Called if the warden exits without being asked to. */
+  /** Calls `listener` if the warden exits without being asked to. */
   onLost(listener: () => void): void;
 }
 

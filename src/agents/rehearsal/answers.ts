@@ -83,7 +83,7 @@ function describeMessage({ role, content }: JSONObject): string {
 const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) => string>> = {
   sessions_list: ({ sessions }, choose) => {
     const count = countOf(sessions);
-    if (count === 0) return choose("There is no session that I may see.", "没有看得到的会话。");
+    if (count === 0) return choose("There are no sessions that I can see.", "没有看得到的会话。");
     const title = count === 1 ? "There is one session:" : `There are ${count} sessions:`;
     return listRows(choose(title, `有 ${count} 个会话：`), sessions, describeSession);
   },
@@ -98,7 +98,7 @@ const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) 
     if (status === "ok") return choose(`${key} answered:${answer}`, `${key} 回答：${answer.trimStart()}`);
     if (status === "sent")
       return choose(
-        `I have told ${key}. If it answers, its answer arrives here.`,
+        `I have told ${key}. If it answers, its answer will arrive here.`,
         `已告诉 ${key}。如果它回答，回答会送到这里。`,
       );
     return choose(`${key} has not answered (${textOf(status)}).`, `${key} 没有回答（${textOf(status)}）。`);
@@ -114,7 +114,7 @@ const descriptions: Readonly<Record<string, (value: JSONObject, choose: Choose) 
         `The helper ${name} has started, and will report when it is done.`,
         `助手 ${name} 已经开始，结束时会报告。`,
       );
-    const failure = choose(`${name} is not done (${outcome})`, `${name} 没有做完（${outcome}）`);
+    const failure = choose(`${name} did not finish (${outcome})`, `${name} 没有做完（${outcome}）`);
     return problem === "" ? failure : `${failure}${choose(": ", "：")}${problem}`;
   },
   sessions_yield: (_, choose) => choose("Waiting for the helpers.", "我等待助手们。"),

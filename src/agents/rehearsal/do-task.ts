@@ -52,7 +52,7 @@ export function doTask(
   return { ...say(paragraphs.join("\n\n")), spreadMs };
 }
 
-/** Examines only the last characters, so that long text takes no longer. */
+/** Examines only the last characters, so that the time does not depend on the length of the text. */
 function splitTime(text: string): readonly [task: string, spreadMs: number] {
   const from = Math.max(0, text.length - 40);
   const found = timeEnding.exec(text.slice(from));

@@ -18,7 +18,7 @@ const maxDepth = 24;
 const maxLength = 10_000;
 
 /**
- * Returns the smallest value that matches a JSON Schema. The result is always the same. Unknown keywords are ignored.
+ * Returns a minimal value that matches a JSON Schema, always the same one. Unknown keywords are ignored.
  */
 export function fitSchema(schema: unknown): JSONValue {
   return fitValue(schema, { root: schema, depth: 0, index: 0 });

@@ -138,7 +138,7 @@ describe("requests that the rehearsal model understands", () => {
     const { calls, text } = await told(model, asked(request, { tools: [] }));
     expect(calls).toEqual([]);
     expect(text).toContain((expected[0] as { name: string }).name);
-    expect(text).toMatch(/No tool is\.|没有任何工具/);
+    expect(text).toMatch(/No tools are available\.|没有任何工具/);
   });
 
   test("forbidden tools are not used; a required tool is called with its required arguments", async () => {
@@ -185,7 +185,7 @@ describe("how it uses results", () => {
     [
       "spawn a helper to describe Kyoto",
       { status: "ok", label: "helper-1", result: "", outcome: "timeout" },
-      /^helper-1 is not done \(timeout\)$/,
+      /^helper-1 did not finish \(timeout\)$/,
     ],
     [
       "派一个助手去描述京都",

@@ -145,8 +145,8 @@ function callForcedTool({ tools }: Conversation, { toolChoice }: LanguageModelV4
 }
 
 /**
- * As a sub-agent, performs any task. Otherwise, acknowledges a session's message or explains to a user what the model
- * can do.
+ * In a sub-agent, writes an outline for the task. Otherwise, acknowledges a session's message or explains to a user
+ * what the model can do.
  */
 function answerOther(conversation: Conversation): Reply {
   const { request, source } = conversation;

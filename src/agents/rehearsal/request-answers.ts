@@ -21,7 +21,7 @@ export interface FoundRequest {
 
 export function introduce(choose: Choose): string {
   return choose(
-    "I am the rehearsal model: offline, without a key, and I always answer the same.",
+    "I am the rehearsal model: I work offline, need no key, and always give the same answers.",
     "我是排练模型：离线、不需要密钥，而且总是给出同样的回答。",
   );
 }
@@ -53,7 +53,7 @@ export function useSessionTool(found: FoundRequest, name: string, ...each: reado
   const names = offered.slice(0, 40).join(", ");
   return say(
     found.choose(
-      `I need the tool ${name} for this, and it is not offered to me here. ${names === "" ? "No tool is." : `Offered are: ${names}.`} Give the agent one of this name, or see agents.<id>.tools for what is allowed.`,
+      `I need the tool ${name} for this, but it is not available to me here. ${names === "" ? "No tools are available." : `The available tools are: ${names}.`} Give the agent a tool with this name, or see agents.<id>.tools for what is allowed.`,
       `这需要工具 ${name}，但这里没有提供给我。${names === "" ? "现在没有任何工具。" : `现有的工具：${names}。`}请给代理这个名字的工具，或查看 agents.<id>.tools 允许了什么。`,
     ),
   );
@@ -78,7 +78,7 @@ export function sendMessage(found: FoundRequest, defaultWaitSeconds: number | nu
   return useSessionTool(found, "sessions_send", { ...address, message, timeoutSeconds });
 }
 
-/** Examines only the last characters so that long text takes no longer. */
+/** Examines only the last characters, so that the time does not depend on the length of the text. */
 function splitEnding(
   { rest, language }: FoundRequest,
   en: RegExp,
@@ -108,8 +108,8 @@ const spawnEnding = /[\s,]{1,3}and(?: then)? (?:summari[sz]e|wait|report)[^.;]{0
 const zhSpawnEnding = /[，,\s]{0,3}(?:并|然后|再)(?:总结|汇总|等)[^。；]{0,20}[。！]?$/u;
 
 /**
- * Spawns sub-agents. If the text has as many tasks, separated by semicolons, as there are sub-agents, each one gets its
- * own task.
+ * Spawns sub-agents. If the text contains one task per sub-agent, separated by semicolons, each sub-agent gets its own
+ * task.
  */
 export function spawnHelpers(found: FoundRequest): Reply | null {
   const given = readNumber(found.groups.number);
@@ -134,7 +134,7 @@ export function useTool(found: FoundRequest): Reply {
   if (given !== null) return callTools({ name, arguments: given });
   return say(
     found.choose(
-      `I cannot read ${quote(found.rest, "en")} as arguments. Give a JSON object, or key=value.`,
+      `I cannot read ${quote(found.rest, "en")} as arguments. Use a JSON object or key=value pairs.`,
       `我无法把${quote(found.rest, "zh")}读作参数。请给出 JSON 对象，或者 key=value。`,
     ),
   );
@@ -144,7 +144,7 @@ export function answerSlowly(found: FoundRequest): Reply {
   const spreadMs = readSpreadMs(found.groups.number, found.groups.unit);
   const seconds = spreadMs / 1000;
   const text = found.choose(
-    `This answer was spread evenly over ${seconds} seconds, word by word, so that there was time to watch it, or to stop it.`,
+    `This answer was spread evenly over ${seconds} seconds, word by word, so that there was time to watch or stop it.`,
     `这个回答均匀地用了 ${seconds} 秒，一个词一个词地说出来，这样就有时间看着它，或者让它停下。`,
   );
   return { ...say(text), spreadMs };

@@ -189,7 +189,7 @@ export const requests: readonly Request[] = [
       return {
         ...say(choose(`I thought about ${subject}.`, `我想过了${subject}。`)),
         thinking: choose(
-          `I am asked to think about ${subject}. That is enough for an answer.`,
+          `I was asked to think about ${subject}. That is enough for an answer.`,
           `要我想一想${subject}。这足够回答了。`,
         ),
       };
@@ -220,7 +220,7 @@ export const requests: readonly Request[] = [
 
 const politeness = /^(?:please|could you|can you|请|麻烦你?|帮我)[\s,，]{0,9}/iu;
 /**
- * A hook can put context before a request. This is the maximum number of paragraphs to skip in search of the request.
+ * The maximum number of paragraphs to skip in search of the request, because a hook can put context before it.
  */
 const maxParagraphs = 100;
 /** In a group, the name of the sender precedes the message. */

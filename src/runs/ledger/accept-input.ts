@@ -5,7 +5,7 @@ import type { Script } from "../../core/script.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode, RootRef } from "../contract.ts";
 import { laneByKind, ranks } from "../lanes.ts";
 import { checkRepeatedInput } from "../same-request.ts";
-import { isLostRun } from "../states.ts";
+import { isResumable } from "../states.ts";
 import { budgetExceeded, countPair, figuresOrNone, pairCount, reserveRun, writeFigures } from "./budgets.ts";
 import { checkChildLimit, emitChildState, registerChild } from "./children.ts";
 import type { RunRequirements } from "./claim-eligibility.ts";
@@ -148,8 +148,8 @@ function* insertRun(
 }
 
 /**
- * Requeues the input of an unsuccessful run within the current transaction. A lost run keeps its request and its
- * budget. The retry of a failed top-level request starts a new request.
+ * Requeues the input of an unsuccessful run within the current transaction. The retry of a lost run belongs to the
+ * same request and budget. The retry of a failed top-level run starts a new request.
  */
 export function* retryRun(tx: RunTransaction, runId: string): Script<Accepted | null> {
   const asked = yield* tx.row(runId);
@@ -164,7 +164,7 @@ export function* retryRun(tx: RunTransaction, runId: string): Script<Accepted | 
     const advice = "Restore the session first with skein sessions restore";
     throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
   }
-  const isNewRequest = !isLostRun(failed) && root.rootId === failed.runId;
+  const isNewRequest = !isResumable(failed) && root.rootId === failed.runId;
   const accepted = yield* acceptInput(tx, {
     session: target,
     kind,
@@ -194,7 +194,7 @@ function checkRetryable(asked: RunRow, { outcome, isSilent }: RunRow): void {
 
 /** Asks the session's active run to stop. A turn that has started but has no owner ends immediately. */
 function* interruptSession(tx: RunTransaction, uid: string): Script<void> {
-  const error = "It was interrupted by new input.";
+  const error = "The run was interrupted by new input.";
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
   yield* tx.run(sql, error, uid);
   const begun =

@@ -7,8 +7,8 @@ import type { RunRow, RunTransaction } from "./run-ledger.ts";
 import { numberOrNull, publicRun, textOrNull } from "./run-ledger.ts";
 
 /**
- * Throws if the parent has too many open children. Called in the transaction that accepts the child's first run, so that
- * concurrent spawns cannot exceed the limit.
+ * Throws if the parent has too many open children. Called in the transaction that accepts the child's first run, so
+ * that concurrent spawns cannot exceed the limit.
  */
 export function* checkChildLimit(
   tx: RunTransaction,

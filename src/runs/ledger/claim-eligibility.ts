@@ -21,9 +21,9 @@ export interface RunRequirements {
 const noRequirements: RunRequirements = { app: "", tools: "[]" };
 
 /**
- * Returns the claim requirements of new input. They come from an earlier run in the same request and session if there
- * is one. Otherwise the run requires this process's app if that app defines the agent in code, or else the app that
- * last ran the session.
+ * Returns the claim requirements of new input. They come from the run that it retries or from an earlier run in the
+ * same request and session, if there is one. Otherwise, the input requires this process's app if that app defines the
+ * agent in code, or else the app that last ran the session.
  */
 export function* resolveRequirements(
   tx: RunTransaction,

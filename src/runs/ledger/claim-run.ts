@@ -5,7 +5,7 @@ import { lockFor } from "../../core/script.ts";
 import type { Claim } from "../contract.ts";
 import type { LaneCaps, Ready } from "../lanes.ts";
 import { chooseNext } from "../lanes.ts";
-import { isLostRun, nextState } from "../states.ts";
+import { isResumable, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere, joinAnnouncements, loopTurnOwner } from "./claim-eligibility.ts";
 import { arrivalMarks } from "./end-run.ts";
@@ -23,7 +23,7 @@ interface Candidate {
   readonly row: RunRow;
 }
 
-/** What one call has found out. */
+/** The state of one `claimNext` call. */
 interface Search {
   readonly owner: string;
   /** The uids of sessions in which nothing can be claimed now. */
@@ -53,7 +53,7 @@ export async function claimNext(
     try {
       const claimed = await claimCandidate(ledger, next, search);
       if (claimed === null) continue;
-      // Runs started by an earlier turn belong to that turn's request. No other process would claim them here.
+      // Adopts the run's request. Otherwise, no process would claim the other runs that belong to it.
       if (ledger.options.ownRequestsOnly) ledger.ownRoots.add(claimed.run.root.rootId);
       return claimed;
     } catch (error) {
@@ -109,10 +109,10 @@ function* nextReady(tx: RunTransaction, leftOut: ReadonlySet<string>, caps: Lane
   return chooseNext(heads, yield* takenSlots("and resuming"), caps);
 }
 
-/** Leaves only the runs that need no slot. */
+/** Limits under which only runs that need no slot can be claimed. */
 const noCaps: LaneCaps = { main: 0, subagent: 0, cron: 0, nested: 0 };
 
-/** Whether this process executes as many runs as it may. */
+/** Whether this process is executing its maximum number of runs. */
 function* isAtLimit(tx: RunTransaction, owner: string): Script<boolean> {
   const { perProcess } = tx.options;
   if (perProcess === null) return false;
@@ -122,8 +122,8 @@ function* isAtLimit(tx: RunTransaction, owner: string): Script<boolean> {
 }
 
 /**
- * Returns the next runs in sessions where a request of this process is waiting for its turn or for another run. A run
- * that an earlier process left behind in one of them therefore goes first.
+ * Returns the next runs in the sessions of this process's own requests and in the sessions that those requests are
+ * waiting for. Includes runs that an earlier process left in these sessions, because they come first.
  */
 function* ownHeads(tx: RunTransaction, leftOut: ReadonlySet<string>): Script<Ready[]> {
   const rows = yield* tx.all(
@@ -162,7 +162,7 @@ async function claimCandidate(
       claim = yield* claimOf(tx, row, taken);
       return yield* fitsLane(tx, ready.slot);
     };
-    // Other users' runs are claimed first while another machine is changing this user's.
+    // While another machine is changing this user's runs, other users' runs are claimed first.
     const skipsLocked = !busyUsers.has(ready.user);
     const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, { skipsLocked });
     return claim === null ? null : { ...(claim as Omit<Claim, "leafId">), leafId };
@@ -236,7 +236,7 @@ function claimKindOf(row: RunRow, lost: RunRow | null): Claim["how"] {
 function* retriedRuns(tx: RunTransaction, { retryOf }: RunRow): Script<RunRow[]> {
   const retried = retryOf === null ? null : yield* tx.row(retryOf);
   if (retried === null) return [];
-  return [retried, ...(isLostRun(retried) ? (yield* retriedRuns(tx, retried)).filter(isLostRun) : [])];
+  return [retried, ...(isResumable(retried) ? (yield* retriedRuns(tx, retried)).filter(isResumable) : [])];
 }
 
 /** Whether the retried run failed on its own, or other input to the session has had a turn since the run was lost. */
@@ -247,7 +247,7 @@ function* isOvertaken(
 ): Script<boolean> {
   const { uid } = row.session;
   if (last === undefined || last.session.uid !== uid) return false;
-  if (!isLostRun(last)) return true;
+  if (!isResumable(last)) return true;
   const own = new Set([row, last, ...earlier].map(({ runId }) => runId));
   const sql = "SELECT run_id FROM runs WHERE uid = ? AND silent = 0 AND started_at >= ?";
   return (yield* tx.all(sql, uid, last.endedAt)).some(({ run_id }) => !own.has(String(run_id)));

@@ -7,8 +7,8 @@ import type { RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
 /**
- * Replaces the message of a queued run, in the same transaction as the check that no process has read it. Throws `conflict`
- * if the run has started or its message is not the expected one. Returns `null` if the run does not exist.
+ * Replaces the message of a queued run, in the same transaction as the check that no process has read it. Throws
+ * `conflict` if the run has started or its message is not the expected one. Returns `null` if the run does not exist.
  */
 export function* editInput(
   tx: RunTransaction,

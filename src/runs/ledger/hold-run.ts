@@ -63,7 +63,10 @@ export function* markWritten(tx: RunTransaction, held: HeldRun): Script<void> {
   if (isWoken) yield* tx.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input with an output schema, or with a delivery target that differs from the running turn's, needs its own turn. */
+/**
+ * Lists queued input that the running turn can take. Input with an output schema or with a different delivery target
+ * needs its own turn.
+ */
 export function* listSteerable(tx: RunTransaction, held: HeldRun): Script<Run[]> {
   const { uid } = yield* tx.heldLine(held);
   const queued = yield* tx.rows(

@@ -94,8 +94,8 @@ const byHeld = ({ runId }: HeldRun): Whose => ({ runId });
 /**
  * Stores runs in a database that all processes share. Each method calls a function from this folder in a transaction
  * with the durability given here. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
- * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has no
- * owner, and recovery continues from the synced log.
+ * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has
+ * no owner, and recovery continues from the synced log.
  */
 export class LedgerRuns implements RunStore {
   readonly outbox: RunOutbox;
@@ -130,9 +130,7 @@ export class LedgerRuns implements RunStore {
   readonly checkBudget = this.#read(checkBudget);
 
   readonly bindThread = this.#change("synced", (userId) => ({ userId }), bindThread);
-  /**
-   * Synced so that a reply that a caller has been promised for later still arrives after a power failure.
-   */
+  /** Synced so that a reply promised for later still arrives after a power failure. */
   readonly stopAwaiting = this.#change("synced", byRun, stopAwaiting);
   readonly edit = this.#change("synced", byRun, editInput);
   readonly retry = this.#change("synced", byRun, retryRun);
@@ -195,7 +193,7 @@ export class LedgerRuns implements RunStore {
     const { options, ownRoots } = this.#ledger;
     if (!options.ownRequestsOnly) return;
     ownRoots.add(root.rootId);
-    options.wakeWorker(); // An existing run is not reported as queued again.
+    options.wakeWorker(); // An existing run emits no `run.queued` event that would wake the worker.
   }
 
   /** The requests for which this process has accepted or claimed a run. */

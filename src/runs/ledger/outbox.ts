@@ -54,7 +54,7 @@ export class RunOutbox implements OutboxStore {
     const ledger = this.#ledger;
     await this.#takeBackLost();
     const here = deliverableHere(ledger);
-    // While another process delivers to a target, later rows wait, or they could overtake the earlier ones.
+    // While another process is delivering to a target, later rows wait so that they do not overtake earlier ones.
     const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}
       AND target NOT IN (SELECT other.target FROM outbox AS other
         WHERE other.state = 'queued' AND other.owner <> ? AND other.lease_until > ?)`;
@@ -181,7 +181,7 @@ export function* putOutbox(
     session.uid,
     JSON.stringify(session),
     runId,
-    // Targets are compared as text, so their fields have one order.
+    // Targets are compared as text, so their fields are always in the same order.
     JSON.stringify({ ...ordered, ...target }),
     text,
     dead === undefined ? "queued" : "dead",

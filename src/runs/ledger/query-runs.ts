@@ -38,7 +38,7 @@ export function* listOpenUsers(tx: RunTransaction): Script<(string | null)[]> {
 export function* listRuns(tx: RunTransaction, query: RunQuery, userId?: string | null): Script<Run[]> {
   const limit = limitList(query.limit);
   if (query.waitsForApp !== true) return yield* readPage(tx, query, userId, limit);
-  // Filtered here rather than in SQL, because it depends on this process whether an app's run can be claimed.
+  // Filtered here rather than in SQL, because whether an app's run can be claimed depends on this process.
   const pageSize = Math.max(limit, limitList());
   const waiting: Run[] = [];
   for (let before = query.before; waiting.length < limit; ) {
@@ -139,7 +139,8 @@ const openRuns = `SELECT runs.uid, run_id, state, kept_for, started_at
   WHERE ended_at IS NULL AND state <> 'merged' AND silent = 0 ORDER BY rank, seq`;
 
 /**
- * Selects the start of the first run and the last run that ended. Each is one index lookup, regardless of the number of runs.
+ * Selects the start of the first run and the last run that ended. Each is one index lookup, regardless of the number of
+ * runs.
  */
 const firstAndLast = `SELECT page.value AS uid,
     (SELECT started_at FROM runs INDEXED BY runs_session

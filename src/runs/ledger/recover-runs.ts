@@ -92,7 +92,7 @@ function* giveBack(tx: RunTransaction, row: RunRow, why: RequeueReason): Script<
   if (next === "error") {
     const lost = row.lost + 1;
     yield* tx.run("UPDATE runs SET lost = ? WHERE run_id = ?", lost, row.runId);
-    const error = `Its process was lost ${lost} times. ${retryHint(row.runId)}`;
+    const error = `The run lost its process ${lost} times. ${retryHint(row.runId)}`;
     yield* endRun(tx, { ...row, lost }, { state: "error", code: lostCode, error });
     return;
   }
@@ -194,7 +194,9 @@ export async function sweepAll(ledger: RunLedger): Promise<{ readonly nextAt: nu
   return { nextAt: await ledger.read(nextTime) };
 }
 
-/** Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried. */
+/**
+ * Children that have attachments or are not archived yet are kept longer, as is lost input that has not been retried.
+ */
 const oldRuns = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
   AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
@@ -211,7 +213,7 @@ function* isAnyOld(tx: RunTransaction, before: number): Script<boolean> {
 }
 
 function* forgetOld(tx: RunTransaction, before: number): Script<void> {
-  for (const { seq } of yield* tx.all(oldRuns, before, mostForgotten)) yield* forgetRun(tx, Number(seq));
+  for (const { seq } of yield* tx.all(oldRuns, before, mostForgotten)) yield* deleteRun(tx, Number(seq));
   for (const { seq } of yield* tx.all(oldMessages, before, mostForgotten))
     yield* tx.run("DELETE FROM outbox WHERE seq = ?", Number(seq));
   for (const { root } of yield* tx.all(oldRoots, before, mostForgotten))
@@ -220,7 +222,7 @@ function* forgetOld(tx: RunTransaction, before: number): Script<void> {
 }
 
 /** Deletes a run and all rows that refer to it. */
-export function* forgetRun(tx: RunTransaction, seq: number): Script<void> {
+export function* deleteRun(tx: RunTransaction, seq: number): Script<void> {
   const runId = String((yield* tx.get("SELECT run_id FROM runs WHERE seq = ?", seq))?.run_id);
   for (const table of ["approvals", "run_partials", "run_replies", "children"])
     yield* tx.run(`DELETE FROM ${table} WHERE run_id = ?`, runId);

@@ -12,7 +12,7 @@ import { checkLoopTurn } from "./claim-eligibility.ts";
 import { endRun } from "./end-run.ts";
 import { dropOutbox, isUnreadDelivery, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
-import { forgetRoot, forgetRun } from "./recover-runs.ts";
+import { deleteRun, forgetRoot } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";
 import { RunTransaction } from "./run-ledger.ts";
 
@@ -27,12 +27,12 @@ export class RunAttendant implements WorkAttendant {
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): Script<AfterCommit> {
     return this.#ledger.join(function* (tx) {
       if (!isOwner) yield* checkIdle(tx, old, "reset");
-      const reason = "Its session was reset while the run was asleep.";
+      const reason = "The run's session was reset while the run was sleeping.";
       for (const row of yield* openRuns(tx, old.uid, "sleeping")) yield* abort(tx, row, reason);
       // A run whose input has been written to the old session cannot continue in the new one.
       for (const row of yield* openRuns(tx, old.uid, "queued")) {
         if (!row.isWritten) yield* moveRun(tx, row, fresh);
-        else yield* abort(tx, row, "Its session was reset before the run could continue.");
+        else yield* abort(tx, row, "The run's session was reset before the run could continue.");
       }
       for (const row of yield* openRuns(tx, old.uid, "running")) yield* moveRun(tx, row, fresh);
       yield* refreshQueue(old.uid);
@@ -82,7 +82,7 @@ function* removeSession(tx: RunTransaction, session: SessionRef, parent: Session
     if (parent !== null && parent.uid !== session.uid) yield* moveRun(tx, row, parent);
     else yield* putDeadLetter(tx, row);
   }
-  const reason = "Its session was removed.";
+  const reason = "The run's session was removed.";
   for (const state of openStates)
     for (const row of yield* openRuns(tx, session.uid, state)) yield* abort(tx, row, reason);
   yield* refreshQueue(session.uid);
@@ -143,7 +143,7 @@ function* purgeRuns(tx: RunTransaction, uids: readonly string[], userId?: string
     for (const { user, key } of yield* tx.all("SELECT DISTINCT user, key FROM runs WHERE uid = ?", uid))
       yield* unbindThreads(tx, user === "" ? null : String(user), String(key));
     for (const { seq } of yield* tx.all("SELECT seq FROM runs WHERE uid = ?", uid))
-      yield* forgetRun(tx, Number(seq));
+      yield* deleteRun(tx, Number(seq));
     for (const table of ["outbox", "turns", "loop_turns"])
       yield* tx.run(`DELETE FROM ${table} WHERE uid = ?`, uid);
     yield* refreshQueue(uid);
@@ -157,7 +157,7 @@ function* purgeRuns(tx: RunTransaction, uids: readonly string[], userId?: string
 /** Deletes the user's remaining rows, which belong to sessions purged earlier or to runs without a session. */
 function* purgeUser(tx: RunTransaction, userId: string): Script<void> {
   for (const { seq } of yield* tx.all("SELECT seq FROM runs WHERE user = ?", userId))
-    yield* forgetRun(tx, Number(seq));
+    yield* deleteRun(tx, Number(seq));
   const tables = [
     "outbox",
     "threads",

@@ -3,7 +3,10 @@ import type { ScheduleId, ScheduleState } from "../contract.ts";
 import type { RunTransaction } from "./run-ledger.ts";
 import { numberOrNull, textOrNull } from "./run-ledger.ts";
 
-/** Returns the state of these schedules, in the same order. `null` for a schedule that has never been noted. */
+/**
+ * Returns the states of these schedules, in the same order. A schedule that has never been recorded has the state
+ * `null`.
+ */
 export function* readSchedules(
   tx: RunTransaction,
   ids: readonly ScheduleId[],
@@ -14,8 +17,8 @@ export function* readSchedules(
 }
 
 /**
- * Notes that a process knows the schedule since a time. If no process knew it before, or if it had other due times
- * until now, earlier due times do not count as missed.
+ * Records a schedule that is new or whose due times have changed. In both cases, due times before `since` do not count
+ * as missed.
  */
 export function* noteSchedule(
   tx: RunTransaction,
@@ -31,8 +34,8 @@ export function* noteSchedule(
 }
 
 /**
- * Settles the due times up to `dueAt`, so that no process starts a run for them. Returns `false` if another process has
- * already settled them.
+ * Marks the due times up to `dueAt` as settled, so that no process starts a run for them. Returns `false` if another
+ * process has already settled them.
  */
 export function* settleSchedule(
   tx: RunTransaction,
@@ -52,7 +55,7 @@ export function* recordScheduledRun(tx: RunTransaction, id: ScheduleId, runId: s
   yield* tx.run(sql, runId, tx.now(), ...keyOf(id));
 }
 
-/** The due times of a paused schedule are not missed: after it resumes, only later ones count. */
+/** Pauses or resumes a schedule. Due times that pass while it is paused are skipped and do not count as missed. */
 export function* pauseSchedule(tx: RunTransaction, id: ScheduleId, isPaused: boolean): Script<ScheduleState> {
   const now = tx.now();
   yield* insertState(tx, id, "", now);
@@ -78,7 +81,7 @@ function keyOf({ userId, name }: ScheduleId): [string, string] {
   return [userId ?? "", name];
 }
 
-/** Does nothing if there is a row. */
+/** Does nothing if the row already exists. */
 function insertState(tx: RunTransaction, id: ScheduleId, pattern: string, since: number): Script<number> {
   const sql =
     "INSERT INTO schedules (user, name, pattern, settled_until) VALUES (?, ?, ?, ?) ON CONFLICT (user, name) DO NOTHING";

@@ -11,7 +11,7 @@ import { refreshQueue } from "./ready-queue.ts";
  *
  * `ready` has one row for each combination of session, app and required tools that has a run to claim once its lane has
  * a free slot. `ready_users` counts these rows by user. Finding the next run therefore takes only a few index lookups,
- * no matter how many are waiting.
+ * no matter how many runs are waiting.
  */
 export const runSteps: readonly (readonly string[])[] = [
   [
@@ -198,7 +198,8 @@ export const runSteps: readonly (readonly string[])[] = [
   // The reason a person gave for a denial.
   ["ALTER TABLE approvals ADD COLUMN note TEXT"],
   [
-    // `pattern` is the expression and the time zone. Due times up to `settled_until` have started a run or were skipped.
+    // `pattern` is the expression and the time zone. Due times up to `settled_until` have started a run or were
+    // skipped.
     `CREATE TABLE schedules (
        user TEXT NOT NULL, name TEXT NOT NULL, pattern TEXT NOT NULL, settled_until INTEGER NOT NULL, paused_at INTEGER,
        last_run TEXT, last_at INTEGER, PRIMARY KEY (user, name)) STRICT, WITHOUT ROWID`,
@@ -211,7 +212,9 @@ export function migrateRuns(ledger: Ledger, steps: LedgerPart["steps"] = runStep
   migratePart(ledger, { fact, about: "runs", steps });
 }
 
-/** Makes the run tables consistent after rows have been lost: deletes runs without input and rebuilds the ready queue. */
+/**
+ * Makes the run tables consistent after rows have been lost: deletes runs without input and rebuilds the ready queue.
+ */
 export function* repairRunTables(): Script<{ readonly table: string; readonly rows: number }[]> {
   const lost = yield* changeRows("DELETE FROM runs WHERE seq NOT IN (SELECT seq FROM run_inputs)");
   yield* changeRows("DELETE FROM run_inputs WHERE seq NOT IN (SELECT seq FROM runs)");

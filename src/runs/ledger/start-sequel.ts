@@ -10,7 +10,10 @@ import { putOutbox } from "./outbox.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
-/** Gives an ended run's reply to its waiter, or starts its sequel if there is no waiter. Must run before sleeping runs wake. */
+/**
+ * Gives an ended run's reply to its waiter, or starts its sequel if there is no waiter. Must run before sleeping runs
+ * wake.
+ */
 export function* startSequel(tx: RunTransaction, ended: RunRow, outcome: Outcome): Script<void> {
   if (!ended.isFollowed || (yield* takeReply(tx, ended.runId)) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
@@ -204,7 +207,8 @@ function* hasUnwrittenReply(tx: RunTransaction, waiter: string): Script<boolean>
 }
 
 /**
- * Gives back the replies that a failed run took but did not confirm. `settleReturnedReplies` decides who receives them.
+ * Marks the replies that a failed run took but did not confirm as returned. `settleReturnedReplies` then decides where
+ * they go.
  */
 export function* returnReplies(tx: RunTransaction, waiter: string): Script<void> {
   for (const { run_id } of yield* tx.all(unwritten, waiter))

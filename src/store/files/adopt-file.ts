@@ -19,11 +19,11 @@ import { headerOf } from "./work-db.ts";
 import { WriteLock } from "./write-lock.ts";
 
 /**
- * Turns a session file from another program (pi, OpenClaw) in one of our folders into a session. Its log is written
+ * Turns a session file from another program (pi, OpenClaw) in one of Skein's folders into a session. Its log is written
  * with the same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is
  * complete. An interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the
- * original. Of its metadata, only restrictions take effect. The session uses its agent's working directory. If the file
- * cannot be adopted, reports the reason and returns `null`.
+ * original. Of the file's metadata, only restrictions take effect. The session uses its agent's working directory. If
+ * the file cannot be adopted, reports the reason and returns `null`.
  */
 export async function adoptFile(
   folder: StoreFolder,
@@ -169,7 +169,10 @@ async function writeLog(
   await replaceWhole(folder.disk, sessionPaths(folder.root, agent, sessionId).log, bytes, folder.newId());
 }
 
-/** A program that has the file open can write to it until the rename. Such entries are also added to the log. */
+/**
+ * Until the rename, a program that has the file open can still write entries to it. Those entries are also added to the
+ * log.
+ */
 async function putAside(
   folder: StoreFolder,
   file: ForeignFile,
@@ -187,7 +190,7 @@ async function putAside(
   }
 }
 
-/** Adopts all files from other programs in our folders. */
+/** Adopts all files from other programs in Skein's folders. */
 export async function adoptAll(folder: StoreFolder): Promise<number> {
   let count = 0;
   for (const agent of [...agentsIn(folder.root, folder.disk)]) {

@@ -168,7 +168,10 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
   throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder outside it" });
 }
 
-/** Lists logs, state, blobs, attachments and the trash. Everything else can be rebuilt from these. */
+/**
+ * Lists logs, state, blobs, attachments, `user.json` files and the trash. Together with `work.db`, they contain
+ * everything that cannot be rebuilt.
+ */
 function filesIn(catalog: SessionCatalog): Listed[] {
   const { disk, root } = catalog.settings;
   const found = new Map<string, Listed>();
@@ -296,8 +299,8 @@ function copyDatabase(path: string, target: string): void {
 }
 
 /**
- * Creates a root folder from a backup. Files are compared with the manifest as they are copied. The folder gets its final
- * name once it is complete and durable.
+ * Creates a root folder from a backup. Files are compared with the manifest as they are copied. The folder gets its
+ * final name once it is complete and durable.
  */
 export async function restoreFiles(
   disk: Disk,

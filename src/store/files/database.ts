@@ -392,9 +392,9 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * SQLite applies the umask to a new file and gives that file's mode to the files next to it. An existing file is not
- * opened here, because closing it would drop all of this process's locks on it. The next client to close the database
- * would then delete its active log.
+ * Creates a new database file with mode 0600. SQLite itself would apply the umask, and it gives the file's mode to the
+ * files next to it. An existing file is not opened here, because closing it would drop all of this process's locks on
+ * it. The next client to close the database would then delete its active log.
  */
 function createOwnerOnly(path: string): void {
   try {

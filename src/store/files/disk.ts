@@ -72,7 +72,7 @@ export interface DiskFile {
   size(): number;
   /** Returns fewer bytes than requested only at the end of the file. */
   read(position: number, length: number): Uint8Array;
-  /** Fills existing memory, which is faster for large parts. Returns the part of the buffer that was filled. */
+  /** Fills an existing buffer, which is faster for large reads. Returns the part of the buffer that was filled. */
   readInto(buffer: Uint8Array, position: number): Uint8Array;
   /** Might write only part of the bytes. */
   append(bytes: Uint8Array): number;
@@ -299,8 +299,8 @@ function statOf(stat: BigIntStats): DiskStat {
 }
 
 /**
- * The real disk, except that it creates no folders after the root folder has been moved or deleted. Otherwise, the root would
- * reappear empty.
+ * The real disk, except that it creates no folders after the root folder has been moved or deleted. Otherwise, the root
+ * would reappear empty.
  */
 export function diskInPlace(database: { checkInPlace(): void }): Disk {
   const makeFolder = (folder: string) => {

@@ -34,8 +34,8 @@ const mostPolls = 500;
 const mostPollsOfLiving = 15_000;
 
 /**
- * Redacts the copies before the session itself. As long as the session is unchanged, it defines what to look for, and
- * the command can be repeated. Finally, redacts anything that has been copied or restored since.
+ * Redacts the copies before the session itself. Until the session itself changes, its entries define what to look for,
+ * so an interrupted redaction can be repeated. Finally, redacts anything that has been copied or restored since.
  */
 export async function redactEntries(
   catalog: SessionCatalog,

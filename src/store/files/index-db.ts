@@ -14,8 +14,8 @@ import { setAside } from "./recover.ts";
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
 /**
- * The new identity marks all sessions, and without the identity of its log, a session is indexed from the start. Until
- * then, its old words are found.
+ * Indexes all sessions again. The new identity marks every session, and a session without its log's identity is indexed
+ * from the start. Until then, searches use the session's old words.
  */
 const indexAgain = "UPDATE sessions SET log_identity = ''; UPDATE identity SET value = hex(randomblob(16));";
 export const indexSteps = [
@@ -139,7 +139,7 @@ export const indexSteps = [
    CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC, special);
    CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC, special);
    CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC, special);`,
-  // The words are indexed by their stems, together with numbers for counting them.
+  // Words are indexed by their stems, along with codes for counting them.
   `DROP TABLE words;
    DROP TABLE said;
    CREATE TABLE said (
@@ -159,9 +159,9 @@ export const indexSteps = [
      body, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '_$'"
    );
    ${indexAgain}`,
-  // The numbers include marks for the kinds of answers in an entry.
+  // The codes include marks for the kinds of answers in an entry.
   indexAgain,
-  // With the names, a list by text reads only the rows that match.
+  // With the names in the index, a list that is filtered by text reads only the matching rows.
   `DROP INDEX sessions_user;
    DROP INDEX sessions_agent;
    CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC, special, names);
@@ -256,7 +256,10 @@ export class IndexDb {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
 
-  /** Reopens the file at its path, recreating it if it is missing or damaged. Returns `false` if it is still the same file. */
+  /**
+   * Reopens the file at its path, recreating it if it is missing or damaged. Returns `false` if it is still the same
+   * file.
+   */
   followName(): boolean {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;

@@ -3,15 +3,15 @@ import { NearestItems, packedBytes, unpackBytes } from "../search/vectors.ts";
 import type { IndexDb } from "./index-db.ts";
 import type { FoundEntry, WordSearch } from "./index-search.ts";
 
-/** Only this many of the newest embeddings are compared. */
+/** A search compares only this many embeddings, the newest ones. */
 const mostCompared = 50_000;
 
-/** Which entries to look at, and the model whose embeddings count. */
+/** The entries to search, and the model whose embeddings are compared. */
 export interface EmbeddingSearch extends Pick<WordSearch, "searched" | "since" | "until" | "limit"> {
   readonly model: string;
 }
 
-/** An entry's row in the index, with its ID, because a row's number can be used again. */
+/** An entry's row in the index, with the entry's ID, because row numbers can be reused. */
 export interface EmbeddedRow {
   readonly row: number;
   readonly entryId: string;

@@ -56,7 +56,9 @@ export class IndexFeed {
     this.#followLater();
   }
 
-  /** Like `mark`, for a reader that finds a longer log. Does not throw, because a reader must not fail on a full disk. */
+  /**
+   * Like `mark`, for a reader that finds a longer log. Does not throw, because a reader must not fail on a full disk.
+   */
   markIfPossible(uid: string): void {
     try {
       this.mark(uid, true);
@@ -91,7 +93,7 @@ export class IndexFeed {
       this.#tidyLater();
       return caught;
     } catch (error) {
-      // Lists and searches use what has been indexed and report how far the index lags behind.
+      // Lists and searches use what has been indexed so far, and report how many sessions are not up to date.
       if (!isWriteFailure(error)) throw error;
       return { behind: this.#work.countDirty(), unreadable: 0, problems: [] };
     }

@@ -33,7 +33,10 @@ interface Reading {
   readonly session: ParsedSession;
   /** The part's position in the log. */
   readonly offset: number;
-  /** Parents according to the tree of the whole log, `null` for a root. If absent, the parents stated in the lines apply. */
+  /**
+   * Parents according to the tree of the whole log, `null` for a root. If absent, the parents stated in the lines
+   * apply.
+   */
   readonly parentOf?: (entry: Entry) => string | null;
 }
 

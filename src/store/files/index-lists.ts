@@ -103,7 +103,7 @@ function listed(
 /** `CROSS JOIN` makes SQLite look up each uid instead of scanning a user's sessions. */
 const wantedSessions = "(SELECT value AS wanted FROM json_each(?)) CROSS JOIN sessions ON uid = wanted";
 
-/** A session has few children and forks compared with all sessions in a tree or of a user. */
+/** A session has few children and forks compared with the sessions in a tree or those of a user. */
 function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | null): string {
   if (spawnedBy !== undefined) return "sessions INDEXED BY sessions_parent";
   return forkedFrom === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_forks";
@@ -118,8 +118,8 @@ export interface Condition {
 }
 
 /**
- * A key and the keys of its descendants. `UNION` drops duplicates, so a circular lineage terminates. `CROSS JOIN` fixes
- * the join order so that it goes from parents to children.
+ * A key and the keys of its descendants. `UNION` drops duplicates, so the query terminates even if the lineage is
+ * circular. `CROSS JOIN` fixes the join order so that it goes from parents to children.
  */
 const treeKeys = `WITH RECURSIVE tree (key) AS (
     VALUES (?) UNION

@@ -10,9 +10,9 @@ import { scopeWord, userPrefix } from "./index-db.ts";
 import type { Condition } from "./index-lists.ts";
 import { reachCondition } from "./index-lists.ts";
 
-/** Only this many of the newest entries with a word are considered. */
+/** For each word, only this many of the newest entries that contain it are considered. */
 const mostRows = 20_000;
-/** Words are looked up from the rarest on until this many entries have been considered. */
+/** Words are looked up from the rarest to the most common until this many entries have been considered. */
 const mostConsidered = 60_000;
 
 /** An entry that can be read from its log. `row` is its row in the index. */
@@ -36,7 +36,7 @@ export interface WordSearch {
   readonly terms: QueryTerms;
   /** Precedes every word of the user. */
   readonly prefix: string;
-  /** Words that every hit has. */
+  /** Words that every hit contains. */
   readonly scope: readonly string[];
   /** Selects the totals of all entries searched, whether or not they contain the words. */
   readonly searched: Omit<Condition, "table">;
@@ -99,13 +99,13 @@ function countSearched({ db }: IndexDb, { searched }: WordSearch): number {
   return Number(db.sql(sql).get(...searched.values)?.count);
 }
 
-/** The terms that are known to be in an entry, as the bits of a number. */
+/** The terms that are known to be in an entry, as a bit mask. */
 type Held = number;
 
-/** A search looks at the rows of this many words without counting them first. */
+/** A search reads the rows for this many words without counting the rows first. */
 const fewWords = 3;
 
-/** Looks words up from the rarest on, so common words cannot crowd them out. */
+/** Looks up rare words first, so that common words cannot crowd them out. */
 class CandidateFinder {
   readonly #index: IndexDb;
   readonly #search: WordSearch;
@@ -158,7 +158,10 @@ function termsIn(held: Held, weights: readonly number[]): number[] {
   return [...weights.keys()].filter((at) => Math.floor(held / 2 ** at) % 2 === 1);
 }
 
-/** Yields groups of rows, the ones with the most weight first, then the newest. */
+/**
+ * Yields rows in groups of up to `mostScored`, the rows with the most weight first. Of rows with the same terms, the
+ * newest come first.
+ */
 function* byWeight(candidates: ReadonlyMap<number, Held>, weights: readonly number[]): Generator<number[]> {
   const rows = new Map<Held, number[]>();
   for (const [row, held] of candidates) {
@@ -245,7 +248,7 @@ function readAround({ db }: IndexDb, search: WordSearch, entry: IndexedRow): Sur
   return [earlier, before, entry, after, later];
 }
 
-/** Drops what only the ranking needs, so that little is sent between threads. */
+/** Drops the fields that only ranking needs, so that less data is sent between threads. */
 function withoutCodes(hits: readonly RankedEntry<IndexedRow>[]): RankedEntry<FoundEntry>[] {
   const made = new Map<number, ScoredEntry<FoundEntry>>();
   const bare = ({ entry: { codes: _, held: __, position: ___, ...entry }, own }: ScoredEntry<IndexedRow>) => {

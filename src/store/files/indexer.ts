@@ -117,7 +117,7 @@ export class Indexer {
   }
 
   /**
-   * Returns `null` if the session is fully indexed. An unreadable log does not prevent the others from being indexed.
+   * Returns `null` if the session is fully indexed. An unreadable log does not prevent other logs from being indexed.
    */
   #tryBringUp(
     uid: string,

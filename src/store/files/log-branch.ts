@@ -31,8 +31,8 @@ const rowsInStep = 10_000;
 const rowBytes = 64;
 
 /**
- * Returns `null` if the log is damaged or has several branches, if the entry is not in the index, or if later lines set a
- * label or the name, which a fork repeats.
+ * Returns `null` if the log is damaged or has several branches, if the entry is not in the index, or if later lines set
+ * a label or the name, which a fork repeats.
  */
 export function* findingBranch(log: LogFile, lookup: EntryLookup, entryId: string): Steps<LogBranch | null> {
   const { size, identity } = log.stat();
@@ -76,7 +76,7 @@ export function* readCopy(header: SessionHeader, log: DiskFile, branch: LogBranc
   const end = branch.offset + branch.bytes;
   for (let at = branch.offset; at < end; ) {
     const part = log.readInto(buffer.subarray(0, end - at), at);
-    if (part.length === 0) throw new Error("the log that is copied has become shorter");
+    if (part.length === 0) throw new Error("the log that is being copied has become shorter");
     yield part;
     at += part.length;
   }
@@ -104,8 +104,8 @@ interface BranchCopy {
 }
 
 /**
- * The index data of a copied branch. Until the copy is indexed, it comes from the source, unless the source's log has
- * been replaced.
+ * The index data of a copied branch. Until the copy is indexed, the data comes from the source, unless the source's log
+ * has been replaced.
  */
 export function copiedLookup(own: EntryLookup, branch: LogBranch, copy: BranchCopy): EntryLookup {
   const { lookup, entries, saidAt, leafId } = branch;

@@ -23,7 +23,7 @@ export class LogFile {
   readonly #report: (problem: string) => void;
   #file: DiskFile;
   #identity: string;
-  /** The end of our last append, which ends with a newline. */
+  /** The end of this process's last append, which ends with a newline. */
   #ownEnd = -1;
   /** The start of the first append that has not been synced. */
   #unsynced: number | null = null;
@@ -132,7 +132,7 @@ export class LogFile {
     if (identity === this.#identity) return false;
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
-    // The other process has synced the old content, but one of our own syncs might still be pending.
+    // The other process has synced the old content, but a sync by this process might still be pending.
     this.#unsynced = null;
     void this.#sync.idle().then(() => old.close());
     this.#identity = this.#file.stat().identity;

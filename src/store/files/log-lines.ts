@@ -50,13 +50,13 @@ export function readLogHeader(disk: Disk, path: string): SessionHeader | null {
   }
 }
 
-/** What to do about lines that cannot be read. */
+/** How to handle lines that cannot be read. */
 export type DamagedLines = "refuse" | "skip";
 
 /**
- * Yields the lines of a log's entries, without the header. A repeated entry is left out, as in the tree. Damaged lines
- * throw `unreadable_file`, or are skipped. That includes an incomplete last line: it can be an entry that was
- * acknowledged and is still in the working set. Returns the number of skipped lines.
+ * Yields the lines of a log's entries, without the header. A repeated entry is left out, as in the tree. Depending on
+ * the mode, damaged lines throw `unreadable_file` or are skipped. An incomplete last line counts as damaged, because it
+ * can be an acknowledged entry that is still in the working set. Returns the number of skipped lines.
  */
 export function* readLogLines(
   disk: Disk,
@@ -85,7 +85,7 @@ function* selectLines(
   bytes: Buffer,
   { lines, places, diagnostics }: ParsedSession,
 ): Generator<string> {
-  // A parser that has not seen the header takes damaged lines at the beginning for those of another program.
+  // A parser that has not seen the header mistakes damaged lines at the beginning for lines of another program.
   for (const { code } of diagnostics) if (code === "foreign_line") selector.countDamage();
   for (const [index, entry] of lines.entries()) {
     const { offset = 0, length = 0 } = places[index] ?? {};

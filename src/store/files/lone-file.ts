@@ -75,9 +75,9 @@ interface RepairSettings {
 }
 
 /**
- * Rewrites a session file without its damaged lines and keeps a copy of the original. Intact lines stay unchanged, except
- * that parents on damaged lines are replaced. The caller holds the file's lock. A file that is not a session is rejected and
- * left unchanged.
+ * Rewrites a session file without its damaged lines and keeps a copy of the original. Intact lines stay unchanged,
+ * except that parents on damaged lines are replaced. The caller holds the file's lock. A file that is not a session is
+ * rejected and left unchanged.
  */
 async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
   const { disk, clock, newToken } = settings;
@@ -88,7 +88,7 @@ async function repairFile(path: string, settings: RepairSettings): Promise<Repai
     throw new SkeinError("not_found", {
       what: "File",
       name: path,
-      advice: "Check the path; relative paths start at the working directory",
+      advice: "Check the path; relative paths are resolved against the working directory",
     });
   }
   const session = parseSession(bytes);
@@ -216,7 +216,7 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") {
-      const advice = "Check the path; relative paths start at the working directory";
+      const advice = "Check the path; relative paths are resolved against the working directory";
       throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
     }
     const folder = code === "EISDIR";

@@ -28,7 +28,7 @@ export interface StoreFolder {
   cwdFor(place: { readonly userId: string | null; readonly agentId: string }): string;
 }
 
-/** The format of our own IDs. A uid becomes a folder name, so no other format is accepted from a file. */
+/** The format of Skein's own IDs. A uid becomes a folder name, so no other format is accepted from a file. */
 const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**

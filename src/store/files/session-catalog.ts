@@ -197,7 +197,7 @@ export class SessionCatalog {
   }
 
   /**
-   * Performs the last step of a permanent deletion: removes copies left by crashes and damaged databases, and erases
+   * Performs the last step of a permanent deletion: removes damaged databases and copies left by crashes, and erases
    * bytes in the databases. `names` are the names to look for in databases that were set aside.
    */
   async erase(rows: readonly SessionRow[], names: readonly string[]): Promise<void> {
@@ -218,10 +218,10 @@ export class SessionCatalog {
     this.#open.drop(row.uid);
   }
 
-  /** Writes changes to the logs that were committed only in `work.db` before a crash. */
+  /** Writes to the logs any changes that were committed only in `work.db` before a crash. */
   async finishTodos(): Promise<void> {
     for (const row of this.work.withTodo()) {
-      // A locked or lost session must not prevent the others from opening.
+      // A locked or lost session must not prevent other sessions from opening.
       await this.finishTodo(row).catch((error: unknown) =>
         this.settings.report({
           kind: "not_taken_in",

@@ -120,7 +120,7 @@ export class SessionFile {
     return this.#lock.isHeld && !this.#isMoved && !this.#isClosed;
   }
 
-  /** The leaf after our last write. */
+  /** The leaf after this process's last write. */
   get leafId(): string | null {
     return this.#view.tree.leafId;
   }
@@ -144,7 +144,7 @@ export class SessionFile {
     return this.#unlessMoved(new Slices().run(findingBranch(this.#log, this.#lookup, entryId)));
   }
 
-  /** Closing the files makes a read in chunks fail. */
+  /** Throws `FileClosed` if the files were closed or moved during a read in chunks. */
   async #unlessMoved<T>(reading: Promise<T>): Promise<T> {
     try {
       return await reading;
@@ -375,8 +375,8 @@ export class SessionFile {
   }
 
   /**
-   * Whether the working set is still the whole log. This happens if the session was adopted, forked, or compacted by
-   * another program.
+   * Whether the working set is still the whole log even though the branch has a compaction. This happens if the session
+   * was adopted, forked, or compacted by another program.
    */
   #isUncut(): boolean {
     if (!this.#view.isWhole) return false;
@@ -410,8 +410,8 @@ export class SessionFile {
       this.#view.commit(plan, mark.end);
       return mark;
     }
-    // Another program was writing at the same time, so our lines might have been appended to its incomplete line. Lost
-    // lines are written again.
+    // Another program was writing at the same time, so this process's lines might have been appended to an incomplete
+    // line. Lost lines are written again.
     this.#view.reload();
     this.#view.loadAll();
     const lost = plan.lines.filter(
@@ -447,7 +447,7 @@ export class SessionFile {
     if (this.#log.rollBack()) this.#view.reload();
   }
 
-  /** Reads what other processes have written while we did not hold the lock. */
+  /** Reads what other processes have written while this process did not hold the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
     if (this.#log.followName() || this.#log.size !== this.#view.size) this.#reloadGrown();
@@ -484,14 +484,14 @@ export class SessionFile {
     this.#view.reload();
     const note = `${foreign.length} entries that another program wrote to the working set were copied into the log`;
     this.#find("taken_in", note, foreign[0]?.id);
-    // If the other program's branch does not continue ours, our branch stays active.
+    // If the other program's branch does not continue the active branch, the active branch stays the same.
     const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
   /**
-   * Skipped while we are writing, because no other process can write at that time. Returns the status of the file at
-   * the log's path, or `null` if it was not checked.
+   * Skipped while this process is writing, because no other process can write at that time. Returns the status of the
+   * file at the log's path, or `null` if it was not checked.
    */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;

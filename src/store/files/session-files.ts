@@ -38,7 +38,7 @@ export async function beginFiles(
   await makeFolderDurably(disk, paths.folder);
   await lock.acquire();
   try {
-    // Another process might have moved the session to the trash while we were waiting.
+    // Another process might have moved the session to the trash while this one was waiting.
     if (!owner.isWanted()) throw new FileClosed();
     if (parts !== null) refuseOtherOwner(paths, disk, owner.uid);
     const there = disk.stat(paths.log);

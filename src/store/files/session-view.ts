@@ -39,9 +39,12 @@ export interface ViewSettings {
 
 /** Read in addition to the estimated size of a tail, so that the tail is larger than the byte budget. */
 const roomBytes = 64 * 1024;
-/** The factor by which a tail grows at least, and at most unless the budget is larger. */
+/** The minimum and maximum factors by which a tail grows. A large byte budget overrides the maximum. */
 const tailGrowth = { least: 1.25, most: 4 };
-/** The maximum number of restarts if the log is replaced while it is being read. After that, it is read in one go. */
+/**
+ * The maximum number of restarts if the log is replaced while it is being read. After that, the log is read in one
+ * step.
+ */
 const mostTries = 3;
 
 /**
@@ -311,8 +314,8 @@ interface TailSource {
 const lineBreak = 0x0a;
 
 /**
- * Reads at least `bytesWanted` from the end of a log as a separate session. The index data about the rest is put in a
- * header like that of a truncated working set. Returns `null` if the whole log is needed.
+ * Reads at least `bytesWanted` from the end of a log as a separate session. The index data about the rest goes into a
+ * header like the one in a truncated working set. Returns `null` if the whole log is needed.
  */
 function readTail(log: TailSource, index: EntryLookup, bytesWanted: number): ParsedSession | null {
   if (log.size <= 2 * bytesWanted) return null;

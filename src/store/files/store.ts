@@ -142,7 +142,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     work.close();
     throw new SkeinError("conflict", {
       problem: `The folder ${root} contains the runs of an external store`,
-      advice: "Open it with that program, or choose a different folder",
+      advice: "Open it with the program that uses that store, or choose a different folder",
     });
   }
   const openedIndex = (path: string) => new IndexDb(path, options.verify);

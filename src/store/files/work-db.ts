@@ -214,7 +214,10 @@ export class WorkDb {
     this.#claiming([uid], () => orTaken({ label }, () => this.ledger.run(sql, label, uid)));
   }
 
-  /** Changes the state if it is still `from`. Leaving the trash throws `conflict` if the key or label has been taken since. */
+  /**
+   * Changes the state if it is still `from`. Leaving the trash throws `conflict` if the key or label has been taken
+   * since.
+   */
   move(uid: string, from: SessionState, to: SessionState, time: number | null = null): void {
     const sql = "UPDATE sessions SET state = ?, removed_at = ? WHERE uid = ? AND state = ?";
     this.#claiming([uid], () =>
@@ -336,7 +339,7 @@ export class WorkDb {
     return row === undefined ? null : String(row.value);
   }
 
-  /** Records that the bytes are gone, unless something else has been removed since. */
+  /** Records that the bytes have been erased, unless something else has been removed since. */
   finishErase(request: string): void {
     this.ledger.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }

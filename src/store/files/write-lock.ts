@@ -59,7 +59,7 @@ export class WriteLock {
     const { sleep } = this.#settings;
     // Uses a monotonic clock because the wall clock can be set back.
     const until = performance.now() + timeoutMs;
-    // A waiter that we yielded to goes first because it polls only occasionally.
+    // A waiter that this process yielded to goes first because the waiter polls only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
@@ -83,7 +83,7 @@ export class WriteLock {
     return this.#settings.disk.stat(this.#markPath) !== null;
   }
 
-  /** Releases the lock. A lock that is no longer ours is left alone. */
+  /** Releases the lock, unless another process has taken it over. */
   release(): void {
     if (this.#token === null) return;
     if (this.#touching !== null) clearInterval(this.#touching);
@@ -113,7 +113,7 @@ export class WriteLock {
     }
   }
 
-  /** Retries later. The lock is released when the process exits at the latest. */
+  /** Retries later. At the latest, the lock is released when the process exits. */
   #releaseLater(tries: number): void {
     if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
@@ -219,7 +219,7 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
-  /** Removes our mark so that other processes no longer yield to us. */
+  /** Removes this process's mark so that other processes no longer yield to it. */
   #giveUp(): SkeinError {
     if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
     this.#hasMarked = false;
@@ -346,7 +346,7 @@ export class BurstLock {
     if (this.#users > 0 || !this.#lock.isHeld) return;
     const now = performance.now();
     this.#idleSince = now;
-    // The timer alone is not enough, because a caller that only awaits our promises never lets timers run.
+    // The timer alone is not enough, because a caller that awaits only promises from this lock never lets timers run.
     if (now - this.#lookedAt >= wantedCheckMs) this.#releaseIfDue(now);
     if (this.#lock.isHeld) this.#timer ??= setTimeout(() => this.#onTimer(), wantedCheckMs);
   }

@@ -117,9 +117,12 @@ interface SearchedText extends IndexedText {
   readonly role: string;
   /** `null` if the entry is hidden. */
   readonly text: string | null;
-  /** Returns the entry as the requester sees it. Masking is slow, so only texts that count are masked. */
+  /**
+   * Returns the entry as the requester sees it. Masking is slow, so it is called only for texts that can affect the
+   * result.
+   */
   readonly show: () => SearchedText;
-  /** The entry before it in the session, even if it is not searched. */
+  /** The preceding entry in the session, even if that entry is not searched. */
   readonly before: string | null;
   readonly isSearched: boolean;
 }
@@ -157,13 +160,13 @@ function firstPerSession(
   );
 }
 
-/** The words of an entry as numbers. Entries never change, so they are kept. */
+/** The words of an entry as numbers. They are cached because entries never change. */
 interface KnownText {
   readonly role: string;
   readonly text: string;
   readonly length: number;
   readonly codes: WordCodes;
-  /** All different words, also those for which there is no place among the codes. */
+  /** All distinct words and parts, including those that exceed the maximum number of codes. */
   readonly all: ReadonlySet<number>;
 }
 

@@ -201,7 +201,7 @@ export class MemorySessions implements WorkingSessions {
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     this.#checkFence(sessionId, options);
-    // A caller with a fence is the session's own run.
+    // Without a fence, the session must be idle. A caller with a fence is the session's own run.
     if (options.fence === undefined)
       this.#work.together((attendant) => attendant.branch(sessionRefOf(session.record)));
     this.#commit(session, session.tree.planBranch(targetId));

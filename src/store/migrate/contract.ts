@@ -2,7 +2,7 @@ import type { SessionHeader } from "../../core/entries.ts";
 import type { SqlRow } from "../../core/script.ts";
 import type { SessionMeta } from "../contract.ts";
 
-/** Ports for moving everything in one kind of store to another kind. Each kind of store implements both. */
+/** Ports for copying everything from one kind of store to another. Folders and PostgreSQL databases implement both. */
 
 /** A session without its entries. */
 export interface StoredSession {
@@ -17,7 +17,7 @@ export interface StoredSession {
   readonly removedAt: number | null;
   /** As in a session file. Includes the initial metadata. */
   readonly header: SessionHeader;
-  /** The current metadata, if the store keeps it outside of the log as well. */
+  /** The current metadata, if the store also keeps it outside the log. */
   readonly current?: { readonly meta: SessionMeta; readonly version: number };
 }
 
@@ -40,13 +40,13 @@ export interface StoredBlob {
 export interface LedgerTable {
   readonly name: string;
   readonly key: readonly string[];
-  /** Whether the first column of the key is generated, so that the last generated value must be kept. */
+  /** Whether the first column of the key is generated, in which case the last generated value must also be copied. */
   readonly isNumbered?: true;
   /** A query for the user of a row in SQLite. Absent if the row names its user. */
   readonly tenant?: string;
 }
 
-export interface StoreReader {
+export interface MigrationSource {
   /** The address without secrets. */
   readonly name: string;
   /** Stays the same for as long as the store exists, and differs between stores. */
@@ -88,15 +88,15 @@ export interface StoreReader {
   close(): Promise<void>;
 }
 
-export interface StoreWriter extends StoreReader {
+export interface MigrationTarget extends MigrationSource {
   /**
    * Claims an empty store for a migration. Returns `true` if an earlier attempt from the same source is unfinished.
    * Throws `conflict` if the store contains anything else. `name` is the address of the source without secrets.
    */
   begin(source: string, name: string): Promise<boolean>;
   /**
-   * Stores a session with its entries and state. It becomes visible to `session` only as a whole. `lines` is called again
-   * if an attempt has to be repeated.
+   * Stores a session with its entries and state. It becomes visible to `session` only as a whole. `lines` is called
+   * again if an attempt has to be repeated.
    */
   putSession(
     session: StoredSession,

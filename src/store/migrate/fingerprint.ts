@@ -5,7 +5,7 @@ import { sameJson } from "../../core/link-entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { SqlRow } from "../../core/script.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
-import type { LedgerTable, StoredSession, StoreReader } from "./contract.ts";
+import type { LedgerTable, MigrationSource, StoredSession } from "./contract.ts";
 
 /** What a session or a table contains, in a form that is the same for every kind of store. */
 export interface Fingerprint {
@@ -15,7 +15,7 @@ export interface Fingerprint {
 }
 
 /** Reads a whole session. Returns `null` if it does not exist. */
-export async function fingerprintSession(reader: StoreReader, uid: string): Promise<Fingerprint | null> {
+export async function fingerprintSession(reader: MigrationSource, uid: string): Promise<Fingerprint | null> {
   const session = await reader.session(uid);
   if (session === null) return null;
   const { userId, agentId, key, sessionId, createdAt, removedAt, header } = session;
@@ -39,7 +39,7 @@ export async function fingerprintSession(reader: StoreReader, uid: string): Prom
   return { count, sha256: hash.digest("hex") };
 }
 
-/** Returns the entry on a line, unless the line is damaged. */
+/** Returns the entry on a line, or an empty array if the line is damaged. */
 export function parseEntries(line: string): Entry[] {
   return parseSession(line).lines.filter((entry): entry is Entry => !isCorrupt(entry));
 }
@@ -52,7 +52,7 @@ export const rowsAtOnce = 100;
 
 /** Reads a whole table. The order of rows does not matter, because stores can order special characters differently. */
 export async function fingerprintTable(
-  reader: StoreReader,
+  reader: MigrationSource,
   table: LedgerTable,
   columns: readonly string[],
 ): Promise<Fingerprint> {

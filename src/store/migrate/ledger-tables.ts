@@ -35,14 +35,14 @@ export const ledgerTables: readonly LedgerTable[] = [
 /** The fact that holds event numbers. A client's cursor is therefore never reused for other events. */
 const eventNumbers = "gateway.events.reserved";
 
-/** Starts the names of facts that record permanently deleted sessions and users. PostgreSQL has no table for them. */
+/** The prefix of facts that record permanently deleted sessions and users. PostgreSQL has no table for them. */
 export const tombstonePrefix = "tombstone.";
 
 export function isSharedFact(name: string): boolean {
   return name === eventNumbers || name.startsWith(tombstonePrefix);
 }
 
-/** Facts are values of a whole store. */
+/** A fact is a value that applies to the whole store. */
 export function putFact(name: string, value: string) {
   return changeRows(
     "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -64,7 +64,7 @@ export const finishedFact = "migration.done";
 export function unfinishedError(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "The migration to this store has not finished",
-    advice: "Run the same `skein store migrate` command again, which continues it",
+    advice: "Run the same `skein store migrate` command again to continue it",
   });
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { SkeinError } from "../../core/errors.ts";
 import type { SqlRow } from "../../core/script.ts";
-import type { LedgerTable, StoredBlob, StoreReader, StoreWriter } from "./contract.ts";
+import type { LedgerTable, MigrationSource, MigrationTarget, StoredBlob } from "./contract.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import { fingerprintSession, fingerprintTable, rowsAtOnce } from "./fingerprint.ts";
 import { ledgerTables } from "./ledger-tables.ts";
@@ -10,8 +10,8 @@ import { ledgerTables } from "./ledger-tables.ts";
 export type MoveStage = "checking" | "sessions" | "blobs" | "rows";
 
 export interface MoveOptions {
-  readonly from: StoreReader;
-  readonly to: StoreWriter;
+  readonly from: MigrationSource;
+  readonly to: MigrationTarget;
   /** Called after each step of a stage. */
   progress(stage: MoveStage, done: number, total: number): void;
 }
@@ -29,9 +29,9 @@ export interface MoveResult {
 const uidsAtOnce = 500;
 
 /**
- * Copies everything to an empty store and reads it back to compare it. The source must have passed `checkSource`, and is
- * only read. An attempt that was
- * interrupted is continued: what it copied is compared with the source first, and copied again if it differs.
+ * Copies everything to an empty store, then reads the copy back to compare it with the source. The source must have
+ * passed `checkSource` and is never changed. An interrupted attempt is continued: anything it copied that differs from
+ * the source is copied again.
  */
 export async function moveStore(options: MoveOptions): Promise<MoveResult> {
   const { from, to } = options;
@@ -50,10 +50,10 @@ export async function moveStore(options: MoveOptions): Promise<MoveResult> {
 }
 
 /**
- * Throws `conflict` if the source is in use or has runs that have not ended. A run is bound to the process that executes
- * it and to the sessions that wait for it.
+ * Throws `conflict` if the source is in use or has runs that have not ended. A run is bound to the process that
+ * executes it and to the sessions that wait for it.
  */
-export async function checkSource(reader: StoreReader): Promise<void> {
+export async function checkSource(reader: MigrationSource): Promise<void> {
   await reader.checkIdle();
   const open = await reader.openRuns();
   if (open.size === 0) return;
@@ -66,8 +66,8 @@ export async function checkSource(reader: StoreReader): Promise<void> {
 }
 
 /**
- * Compares the sessions that an earlier attempt copied. Removes those that differ, because the source might have been used
- * since. Returns the number of entries of the others.
+ * Compares the sessions that an earlier attempt copied, and removes those that differ, because the source might have
+ * been used since. Returns the number of entries in each remaining session.
  */
 async function checkCopied({ from, to, progress }: MoveOptions): Promise<Map<string, number>> {
   const total = await to.countSessions();
@@ -100,7 +100,7 @@ async function moveSessions(
   return { sessions, entries };
 }
 
-async function moveSession(from: StoreReader, to: StoreWriter, uid: string): Promise<number> {
+async function moveSession(from: MigrationSource, to: MigrationTarget, uid: string): Promise<number> {
   const session = await from.session(uid);
   if (session === null) throw changedError(from.name);
   await to.putSession(session, () => from.lines(session), await from.states(session));
@@ -109,7 +109,7 @@ async function moveSession(from: StoreReader, to: StoreWriter, uid: string): Pro
   throw differenceError(`the session ${session.key} (${session.sessionId})`, source?.count, copy?.count);
 }
 
-async function* uidsIn(reader: StoreReader): AsyncGenerator<string> {
+async function* uidsIn(reader: MigrationSource): AsyncGenerator<string> {
   for (let last = ""; ; ) {
     const uids = await reader.uidsAfter(last, uidsAtOnce);
     yield* uids;
@@ -178,8 +178,8 @@ async function moveTable(
 }
 
 async function copyRows(
-  from: StoreReader,
-  to: StoreWriter,
+  from: MigrationSource,
+  to: MigrationTarget,
   table: LedgerTable,
   columns: readonly string[],
   progress: (done: number) => void,
@@ -195,10 +195,10 @@ async function copyRows(
   }
 }
 
-/** Names the first row that differs by its key, for example `the row seq=5 of `. */
+/** Identifies the first differing row by its key, for example `the row seq=5 of `. */
 async function findDifference(
-  from: StoreReader,
-  to: StoreReader,
+  from: MigrationSource,
+  to: MigrationSource,
   table: LedgerTable,
   columns: readonly string[],
 ): Promise<string> {
@@ -234,7 +234,7 @@ function differenceError(what: string, expected?: number, found?: number): Skein
   return new SkeinError("conflict", {
     problem: `The copy of ${what} differs from the source${counts}`,
     advice:
-      "The source is unchanged and can still be used. Run the same command again, and report this error if it repeats",
+      "The source is unchanged and can still be used. Run the same command again, and report this error if it happens again",
   });
 }
 

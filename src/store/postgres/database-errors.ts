@@ -1,9 +1,12 @@
 import { codeOf, SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 
-/** The statement was aborted by a concurrent one and can be repeated: a serialization failure or a deadlock. */
+/** A serialization failure or a deadlock. The statement was aborted because of a concurrent one and can be repeated. */
 const conflictCodes = ["40001", "40P01"];
-/** The server is shutting down, starting up or out of connections, or has ended a transaction that waited too long. */
+/**
+ * The server is shutting down, starting up or out of connections, or has ended a transaction that was idle for too
+ * long.
+ */
 const busyCodes = ["57P01", "57P02", "57P03", "53300", "25P03"];
 const networkCodes = [
   "ECONNREFUSED",
@@ -26,7 +29,7 @@ export function isConflictWithOthers(error: unknown): boolean {
   return conflictCodes.includes(codeOf(error));
 }
 
-/** Whether a prepared statement no longer fits its tables, because another process has migrated them. */
+/** Whether a prepared statement no longer matches its tables, because another process has migrated them. */
 export function isPlanOutdated(error: unknown): boolean {
   return codeOf(error) === "0A000" && thrownText(error).includes("cached plan");
 }
@@ -44,7 +47,7 @@ export function isConnectionLost(error: unknown): boolean {
 export function violatedIndex(error: unknown): string | null {
   if (codeOf(error) !== "23505") return null;
   const { constraint } = error as { readonly constraint?: unknown };
-  // A partition's index has its own name, which starts with that of the partition.
+  // A partition's index has its own name, which starts with the partition's name.
   return typeof constraint === "string" ? constraint.replace(/^entries_\d+_.*/, "entries_id") : null;
 }
 
@@ -69,7 +72,7 @@ export function databaseError(error: unknown, database: string, outcome: Outcome
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
   if (["28000", "28P01", "3D000", "42501"].includes(code)) {
-    const advice = "Check the name of the database, the role, its password and its rights";
+    const advice = "Check the name of the database, the role, its password and its privileges";
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
   if (isTlsProblem(error, code)) {

@@ -4,19 +4,19 @@ import type { PostgresDatabase } from "./database.ts";
 /** After the server has started, other processes need this many times longer to reconnect and renew their leases. */
 const startFactor = 15 / 8;
 const measureEveryMs = 2000;
-/** A measurement that takes longer says little about the time, and the database might have been away. */
+/** A measurement that takes longer is imprecise, and the database might have been unreachable. */
 const longestAnswerMs = 1000;
-/** After this, a measurement no longer shows that the database answers. */
+/** After this time, a measurement no longer proves that the database answers. */
 const measurementValidMs = 3 * measureEveryMs;
 
 /**
- * The time of the database, so that leases do not depend on the clocks of the machines. It is measured every few seconds
- * and counted on in between.
+ * The time of the database, so that leases do not depend on the clocks of the machines. It is measured every few
+ * seconds and extrapolated in between.
  */
 export class DatabaseTime implements Clock {
   readonly #database: PostgresDatabase;
   readonly #patienceMs: number;
-  /** The database's time minus the time that this process has counted. */
+  /** The database's time minus `performance.now()`. */
   #offset = Date.now() - performance.now();
   #serverStart = 0;
   #measuredAt = Number.NEGATIVE_INFINITY;

@@ -15,14 +15,14 @@ export type SqlValue = null | boolean | number | string | Uint8Array | readonly 
 /** Runs a statement and returns its rows. */
 export type Sql = <Row>(text: string, values?: readonly SqlValue[]) => Promise<Row[]>;
 
-/** A transaction that is not limited to the rows of one user. Only the owner and the worker's role may begin it. */
+/** A transaction that is not limited to the rows of one user. Only the owner and the worker's role may begin one. */
 export const everyUser = Symbol("every user");
 
 /** The user whose rows a transaction sees. */
 export type Actor = string | null | typeof everyUser;
 
 export interface TransactOptions {
-  /** `true` if the script may run again although it might have been committed. */
+  /** `true` if the script may run again even though an earlier attempt might have been committed. */
   readonly isRepeatable?: boolean;
   /** `unsynced` commits without waiting for the disk. */
   readonly durability?: Durability;
@@ -31,7 +31,7 @@ export interface TransactOptions {
    * event numbers.
    */
   readonly locks?: "runs" | "gateway";
-  /** `true` if its statements may take as long as they need. */
+  /** `true` if its statements have no timeout. */
   readonly isLong?: boolean;
   /** `true` if it throws `locked` instead of waiting for another process that has the lock. */
   readonly skipsLocked?: boolean;
@@ -47,18 +47,24 @@ export interface DatabaseOptions {
   /** How long to wait before each retry after a lost connection. */
   readonly retryDelaysMs?: readonly number[];
   /**
-   * How long a transaction can wait for this process. Then the server ends it, so that a process that was paused does
-   * not keep a session locked.
+   * How long a transaction can be idle. After that, the server ends it so that a paused process does not keep a session
+   * locked.
    */
   readonly idleTransactionMs?: number;
 }
 
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
-/** After a lost connection, no attempt begins later than this. A server that hangs fails each attempt slowly. */
+/**
+ * After a lost connection, no retry begins later than this, because each attempt on a server that hangs takes a long
+ * time to fail.
+ */
 const retryMs = 10_000;
 const defaultIdleMs = 60_000;
-/** The same for a transaction with locks. Shorter than a lease, because others wait for these locks to take over runs. */
+/**
+ * How long a transaction with locks can be idle. Shorter than a lease, because other processes need these locks to take
+ * over runs.
+ */
 const lockedIdleMs = 4000;
 const mostConflicts = 10;
 /** In milliseconds, the longest delay that timers support. */
@@ -77,8 +83,8 @@ class FailedAttempt extends Error {
 }
 
 /**
- * A pool of connections. The user is set inside each transaction, and statements are prepared only on connections to the
- * server itself, so PgBouncer can be used in transaction mode.
+ * A pool of connections. The user is set inside each transaction, and statements are prepared only on connections to
+ * the server itself, so PgBouncer can be used in transaction mode.
  */
 export class PostgresDatabase {
   /** Host, port and database, without the password. */
@@ -118,7 +124,7 @@ export class PostgresDatabase {
       pipeline: true,
       types: { getTypeParser },
     });
-    // A lost connection also fails its statement, where it is handled.
+    // A lost connection also fails its statement, and that error is handled.
     const ignore = () => undefined;
     pool.on("error", ignore);
     pool.on("connect", (client) => void client.on("error", ignore));
@@ -127,8 +133,8 @@ export class PostgresDatabase {
 
   /**
    * Runs a script in a transaction as a user. If the connection is lost before the commit is sent, or the transaction
-   * conflicts with another one, the script runs again. If it is lost during the commit, the script runs again only if
-   * `isRepeatable`.
+   * conflicts with another one, the script runs again. If the connection is lost during the commit, the script runs
+   * again only if `isRepeatable`.
    */
   transact<T>(actor: Actor, script: (sql: Sql) => Promise<T>, options: TransactOptions = {}): Promise<T> {
     const act = () => this.#transact(actor, options, (client) => script(this.#sqlOf(client, options)));
@@ -142,8 +148,8 @@ export class PostgresDatabase {
   }
 
   /**
-   * Opens a connection that is not part of the pool and can keep state between transactions. The caller closes it. It does
-   * not keep the process alive.
+   * Opens a connection that is not part of the pool and can keep state between transactions. The caller closes it. It
+   * does not keep the process alive.
    */
   openConnection(): Promise<DirectConnection> {
     return openDirectConnection(this.#directUrl);
@@ -163,7 +169,7 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls a function that sets the user itself and is a transaction of its own. After a lost connection, it is called
+   * Calls a function that sets the user itself and runs in its own transaction. After a lost connection, it is called
    * again, so a function that writes must recognize what it has already written. `isRepeated` then reports that an
    * earlier call might have been stored.
    */
@@ -196,7 +202,7 @@ export class PostgresDatabase {
       let outcome: Outcome = "not stored";
       try {
         const begun = this.#begin(client, actor, options);
-        // Otherwise the first statement of the script is sent together with these.
+        // Without this, the script's first statement would be sent before the lock is known to be acquired.
         if (options.skipsLocked === true) await begun;
         const [result] = await Promise.all([act(client), begun]);
         outcome = "unknown";
@@ -237,8 +243,8 @@ export class PostgresDatabase {
   }
 
   /**
-   * Planning a statement takes longer than executing it, so a statement is named and prepared if possible. A text without
-   * values can consist of several statements, which cannot be prepared.
+   * Planning a statement takes longer than executing it, so a statement is named and prepared if possible. A text
+   * without values can consist of several statements, which cannot be prepared.
    */
   #prepare(
     client: pg.PoolClient,
@@ -251,7 +257,7 @@ export class PostgresDatabase {
     return client.query({ ...present({ name }), ...limit, text, values: [...values] });
   }
 
-  /** Returns the same name for the same text. Texts that exceed the limit are not prepared. */
+  /** Returns the same name for the same text. Once the limit is reached, new texts are not prepared. */
   #nameOf(text: string): string | undefined {
     const known = this.#statementNames.get(text);
     if (known !== undefined || this.#statementNames.size >= mostPrepared) return known;
@@ -261,7 +267,7 @@ export class PostgresDatabase {
   }
 
   async #retry<T>(isRepeatable: boolean, attempt: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    // If an earlier attempt might have been stored, later errors do not change that.
+    // Once an attempt might have been stored, the errors of later attempts do not change that.
     let outcome: Outcome = "not stored";
     let firstLostAt: number | null = null;
     for (let lost = 0, conflicts = 0; ; ) {

@@ -4,9 +4,10 @@ import { thrownText } from "../../core/text.ts";
 
 export const connectionSettings = {
   connectionTimeoutMillis: 10_000,
-  // Detects a server that stopped answering. A statement can also wait for another transaction's locks.
+  // Detects a server that has stopped responding. The limit is long because a statement can also wait for another
+  // transaction's locks.
   query_timeout: 30_000,
-  // Detects a connection that was dropped without a word.
+  // Detects a connection that was silently dropped.
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000,
   application_name: "skein",
@@ -16,7 +17,7 @@ export const connectionSettings = {
 export interface DirectConnection extends pg.Client {
   ref(): void;
   unref(): void;
-  /** The process that the server named when the connection was opened. */
+  /** The ID of the server process, as reported when the connection was opened. */
   readonly processID: number;
 }
 
@@ -32,7 +33,7 @@ export async function openDirectConnection(url: string): Promise<DirectConnectio
 
 /**
  * Whether a pooler such as PgBouncer answers instead of the server. In transaction mode, a pooler can run each
- * transaction on another connection to the server. A pooler invents the process that it names to the client.
+ * transaction on another connection to the server. A pooler reports a made-up process ID to the client.
  */
 export async function isPooled(client: DirectConnection): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");

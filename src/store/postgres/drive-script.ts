@@ -6,8 +6,8 @@ import { scriptedGatewayTables } from "./schema-gateway.ts";
 import { runTables } from "./schema-runs.ts";
 
 /**
- * Runs a script that does not depend on the kind of database, waiting for each statement. Unlike in SQLite, no statement
- * can follow one that failed, because PostgreSQL then rejects the rest of the transaction.
+ * Runs a script that does not depend on the kind of database, waiting for each statement. Unlike in SQLite, no
+ * statement can follow one that failed, because PostgreSQL then rejects the rest of the transaction.
  */
 export async function driveScript<T>(sql: Sql, script: Script<T>): Promise<T> {
   let step = script.next();
@@ -48,7 +48,7 @@ async function execute(sql: Sql, { text, values, wants, forEveryUser }: Statemen
   return wants === "row" ? decoded[0] : decoded;
 }
 
-/** Parts of a statement outside of quotes. */
+/** Quoted parts of a statement, which are not translated. */
 const quoted = /('(?:[^']|'')*'|"[^"]*")/;
 const tableAfter = new RegExp(
   `\\b(FROM|JOIN|INTO|UPDATE)\\s+(${[...runTables, ...scriptedGatewayTables].join("|")})\\b`,
@@ -64,8 +64,8 @@ interface Translated {
 const translated = new Map<string, Translated>();
 
 /**
- * Translates a statement from SQLite to PostgreSQL: numbered parameters, names in their schema, the quoted column `user`,
- * JSON lists, and hints that PostgreSQL does not have.
+ * Translates a statement from SQLite to PostgreSQL: numbered parameters, names in their schema, the quoted column
+ * `user`, JSON lists, and hints that PostgreSQL does not have.
  */
 function toPostgres(text: string): Translated {
   const known = translated.get(text);

@@ -24,7 +24,7 @@ import type { PostgresDatabase } from "./database.ts";
 import { acceptedText, userKey } from "./lookup-text.ts";
 import { searchedSessions } from "./session-lists.ts";
 
-/** The database compares signs. This many of the nearest by their signs are compared exactly. */
+/** The database compares only the signs of vectors. This many of the nearest entries are then compared exactly. */
 const mostCompared = 4 * mostNearest;
 
 /** An entry, by its session and number. */
@@ -41,7 +41,7 @@ interface NearRow {
   readonly vector: Uint8Array;
 }
 
-/** Reads the texts of entries. `null` for those that cannot be read. */
+/** Reads the texts of entries. A text that cannot be read is `null`. */
 type ReadTexts = (scope: Scope, places: readonly EntryPlace[]) => Promise<readonly (CheckedText | null)[]>;
 
 /** Finds entries by their embeddings, which are stored next to their words. */

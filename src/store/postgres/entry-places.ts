@@ -65,7 +65,10 @@ export function placesInTree(tree: SessionTree): TreePlaces {
   return { byId, isOdd };
 }
 
-/** Returns the position of the first entry that a compaction keeps, or `null` if it is not on the compaction's branch. */
+/**
+ * Returns the position of the first entry that a compaction keeps, or `null` if that entry is not on the compaction's
+ * branch.
+ */
 function keptSeqIn(tree: SessionTree, entry: Entry, byId: ReadonlyMap<string, EntryPlace>): number | null {
   if (entry.type !== "compaction" || entry.firstKeptEntryId === undefined) return null;
   for (let above = tree.parentOf(entry.id); above !== null; above = tree.parentOf(above.id)) {

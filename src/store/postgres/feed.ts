@@ -5,16 +5,16 @@ import type { PostgresDatabase } from "./database.ts";
 import { everyUser } from "./database.ts";
 
 /**
- * Events that could not be sent for this long are dropped, because a client that has moved to another process might have
- * received some of them. The others notice the missing number.
+ * Events that could not be sent for this long are dropped, because a client that has moved to another process might
+ * have received some of them. Other processes notice the missing number.
  */
 const staleMs = 5000;
-/** Above this number of characters, unsent events are dropped as well. */
+/** Above this number of characters, unsent events are also dropped. */
 const maxUnsent = 16 * 1024 * 1024;
 const maxBatches = 500;
 const beatEveryMs = 2000;
 const sweepEveryMs = 30_000;
-/** Each reload of a gateway's configuration adds a name. */
+/** Each reload of a gateway's configuration adds a name, so only the newest names are kept. */
 const maxOwners = 20;
 
 interface Listener {
@@ -22,7 +22,7 @@ interface Listener {
   readonly onLoss: () => void;
 }
 
-/** What this process knows about another one. */
+/** What this process knows about another process. */
 interface Publisher {
   /** The last batch that has been delivered here. */
   number: number;
@@ -32,7 +32,7 @@ interface Publisher {
   process: string | null;
 }
 
-/** What a process says about itself. */
+/** A process's description of itself. */
 interface Described extends LiveProcess {
   /** The names under which it claims work. Each Skein instance in a process has its own. */
   readonly owners: readonly string[];
@@ -52,16 +52,16 @@ interface FeedRow {
   readonly is_silent: boolean;
   readonly has_left: boolean;
   readonly process: string | null;
-  /** The rest is `null` if there is no batch that has not been read. */
+  /** The remaining columns are `null` if there is no unread batch. */
   readonly id: number | null;
   readonly number: number | null;
   readonly events: string | null;
 }
 
 /**
- * Sends the events of this process to the others, and theirs to this one, through a table. Each process numbers its
- * batches and commits them one after the other. Readers continue after the last number of each process, so they need no
- * order across processes, and a long transaction elsewhere does not hold them up. A missing number is a loss.
+ * Exchanges events with other processes through a table. Each process numbers its batches and commits them one after
+ * the other. Readers continue after the last number of each process, so they need no order across processes, and a long
+ * transaction elsewhere does not hold them up. A missing number is a loss.
  */
 export class PostgresFeed implements EventFeed {
   readonly #database: PostgresDatabase;
@@ -178,7 +178,7 @@ export class PostgresFeed implements EventFeed {
   /** Called each second and when another process has announced something. */
   async look(): Promise<void> {
     await this.catchUp();
-    // Sends what could not be sent before.
+    // Sends events that could not be sent before.
     await this.flush();
     await this.#beatIfDue();
     const now = Date.now();
@@ -187,11 +187,13 @@ export class PostgresFeed implements EventFeed {
     await this.#sweep().catch(this.#report);
   }
 
-  /** Sends what is left. Others then do not take the silence of this process for a crash. */
+  /**
+   * Sends the remaining events and records that this process has left, so that its silence is not mistaken for a crash.
+   */
   async close(): Promise<void> {
     if (!this.#hasJoined) return;
     await this.flush();
-    // Events that could not be sent are missing for the others.
+    // With the last number, other processes notice events that could not be sent.
     const text = "UPDATE skein.feed_publishers SET left_at = now(), number = $2 WHERE publisher = $1";
     await this.#database.call(text, [this.#name, this.#number]).catch(this.#report);
   }
@@ -250,7 +252,7 @@ export class PostgresFeed implements EventFeed {
 
   async #read(): Promise<void> {
     for (let hasMore = true; hasMore; ) {
-      // Reading a backlog can take longer than the others wait for a sign of life.
+      // Reading a backlog can take longer than other processes wait for a heartbeat.
       await this.#beatIfDue();
       const rows = await this.#query();
       const batches = rows.filter(({ id }) => id !== null).toSorted((a, b) => Number(a.id) - Number(b.id));
@@ -289,7 +291,10 @@ export class PostgresFeed implements EventFeed {
     }
   }
 
-  /** Notices processes whose events have been deleted, or that might have crashed before they sent everything. */
+  /**
+   * Reports a loss for processes whose events have been deleted, or that might have crashed before they sent
+   * everything.
+   */
   #compare(rows: readonly FeedRow[]): void {
     const present = new Set(rows.map(({ publisher }) => publisher));
     for (const row of rows) {
@@ -338,14 +343,14 @@ export interface FeedOptions {
   readonly database: PostgresDatabase;
   /** Distinguishes this process from the others. */
   readonly name: string;
-  /** Causes a flush soon, and then wakes the other processes. */
+  /** Schedules a flush, and then wakes the other processes. */
   announce(): void;
   report(error: unknown): void;
 }
 
 /**
- * Returns the ID up to which all batches have been read. If one process has more batches than were read, later batches of
- * the others must wait, because they might depend on them.
+ * Returns the ID up to which all batches have been read. If one process has more batches than were read, later batches
+ * of the others must wait, because they might depend on them.
  */
 function endOfRead(batches: readonly FeedRow[]): number {
   const ofEach = Map.groupBy(batches, ({ publisher }) => publisher);

@@ -54,7 +54,7 @@ export class PostgresEngine implements ScriptEngine {
     return String(++this.#marks);
   }
 
-  /** Returns the user whose rows are changed. If the run or approval does not exist, the script finds that out. */
+  /** Returns the user whose rows are changed. If the run or approval does not exist, the script handles the missing row. */
   async #actorFor(whose: Whose): Promise<Actor> {
     if (whose === null || whose === "gateway") return everyUser;
     if ("userId" in whose) return whose.userId;

@@ -10,8 +10,8 @@ interface Placed {
 }
 
 /**
- * Computes the places of entries in the order of a log, one entry at a time. Unlike a tree, it does not keep the entries
- * themselves, so a large session needs little memory.
+ * Computes the places of entries in the order of a log, one entry at a time. Unlike a tree, it does not keep the
+ * entries themselves, so a large session needs little memory.
  */
 export class LogPlaces {
   readonly #byId = new Map<string, Placed>();
@@ -60,7 +60,10 @@ export class LogPlaces {
     return place;
   }
 
-  /** Returns the position of the first entry that a compaction keeps, or `null` if it is not on its branch. */
+  /**
+   * Returns the position of the first entry that a compaction keeps, or `null` if that entry is not on the compaction's
+   * branch.
+   */
   #keptSeq(entry: Entry, parent: Placed | null): number | null {
     if (entry.type !== "compaction" || entry.firstKeptEntryId === undefined) return null;
     const kept = this.#byId.get(entry.firstKeptEntryId) ?? null;

@@ -8,7 +8,7 @@ const refused = /[\0\uE000]|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBF
 const coded = /[\0\uE000]/g;
 
 /**
- * Encodes text so that PostgreSQL stores it. A lone surrogate is replaced, as SQLite does. Otherwise a migration to a
+ * Encodes text so that PostgreSQL stores it. A lone surrogate is replaced, as in SQLite. Otherwise, a migration to a
  * folder would find a difference.
  */
 export function encodeText(value: string): string {

@@ -28,7 +28,7 @@ const oldestServer = 15;
 /** Any number that no other program uses as an advisory lock. */
 const migrationLock = 7_233_461_902;
 
-/** The database roles. They exist before the migration, which grants them their rights. */
+/** The database roles. They must exist before the migration, which grants them privileges. */
 export interface DatabaseRoles {
   /** Serves clients. Must not be able to bypass row-level security. */
   readonly app: string;
@@ -43,7 +43,7 @@ export interface MigrateOptions extends DatabaseOptions {
 
 /**
  * Creates or updates the tables. Several processes can do this at the same time: an advisory lock lets one of them
- * migrate, and the others find nothing left to do. Either all migrations are applied or none.
+ * migrate, and the others then find nothing to do. Either all migrations are applied or none.
  */
 export async function migrateDatabase(options: MigrateOptions): Promise<void> {
   const database = await PostgresDatabase.create({ ...options, maxConnections: 1 });
@@ -137,7 +137,7 @@ async function setWordPolicy(sql: Sql): Promise<void> {
   await sql(`ALTER TABLE skein.entry_search ${change} ROW LEVEL SECURITY`);
 }
 
-/** Rights are granted on tables, never on partitions, whose rows no policy makes visible. */
+/** Grants privileges on tables but never on partitions. No policy makes a partition's rows visible. */
 async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<void> {
   const both = `${quoted(app)}, ${quoted(worker)}`;
   const namesOf = (tables: readonly string[]) => tables.map((table) => `skein.${table}`).join(", ");
@@ -147,7 +147,7 @@ async function grantRights(sql: Sql, { app, worker }: DatabaseRoles): Promise<vo
   await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf([...userTables, ...runTables])} TO ${both}`);
   await sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON ${namesOf(gatewayTables)} TO ${quoted(worker)}`);
   await sql(`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA skein TO ${both}`);
-  // A role needs this right at the moment it becomes the owner of a function.
+  // A role needs this privilege when it becomes the owner of a function.
   await sql(`GRANT CREATE ON SCHEMA skein TO ${quoted(worker)}`);
   await sql(`ALTER FUNCTION skein.search OWNER TO ${quoted(worker)}`);
   await sql(`REVOKE CREATE ON SCHEMA skein FROM ${quoted(worker)}`);

@@ -17,7 +17,7 @@ export interface PostgresOptions {
   readonly migratorUrl?: string;
   /**
    * The address for this process's connection that receives notifications from other processes. Needed if `url` or
-   * `workerUrl` is PgBouncer in transaction mode, which delivers none. Any role will do.
+   * `workerUrl` points to PgBouncer in transaction mode, which delivers no notifications. Any role will do.
    */
   readonly directUrl?: string;
   /** The maximum number of connections of this process for each of `url` and `workerUrl`. Defaults to 10. */
@@ -54,7 +54,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Backend> {
 }
 
 async function openUpdated(options: PostgresOptions): Promise<PostgresBackend> {
-  // The owner of the tables also grants the other roles their rights, which might be new.
+  // With `migratorUrl`, the tables are always updated, because their owner also grants privileges to the other roles,
+  // which might be new.
   if (options.migratorUrl === undefined)
     try {
       return await PostgresBackend.open(options);
@@ -65,7 +66,7 @@ async function openUpdated(options: PostgresOptions): Promise<PostgresBackend> {
   return PostgresBackend.open(options);
 }
 
-/** Creates or updates the tables, and grants the roles their rights. */
+/** Creates or updates the tables, and grants the roles their privileges. */
 export async function updateTables({ url, workerUrl, migratorUrl }: PostgresOptions): Promise<void> {
   const roles = workerUrl === undefined ? {} : { roles: { app: roleIn(url), worker: roleIn(workerUrl) } };
   await migrateDatabase({ url: migratorUrl ?? url, ...roles });
@@ -81,7 +82,7 @@ async function checkFacts({ engine, objectStore }: PostgresBackend): Promise<voi
     if (known === null && used !== null)
       await engine.change("synced", "gateway", () => putFact(objectStoreFact, used));
   } catch (error) {
-    // Without the right to read facts, opening the store explains which role is missing.
+    // Without the privilege to read facts, continue: opening the store reports which role is missing.
     if (codeOf((error as Error).cause) !== "42501") throw error;
   }
 }

@@ -15,8 +15,8 @@ interface OldEntry {
 }
 
 /**
- * Writes the words of entries from before the last change of what is stored for words. Until then, a search does not find
- * these entries and reports how many sessions are affected. Several processes can do this at the same time.
+ * Rewrites the words of entries that were stored before the format of stored words last changed. Until then, searches
+ * do not find these entries, and report how many sessions are affected. Several processes can do this at the same time.
  */
 export async function renewWords(database: PostgresDatabase, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && (await database.transact(everyUser, renewSome)));

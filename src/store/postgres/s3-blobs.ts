@@ -26,7 +26,7 @@ export class S3Blobs implements BlobBytes {
     return this.#client.name;
   }
 
-  /** Throws `blobs_unavailable` if the bucket does not exist or the key may not list it. */
+  /** Throws `blobs_unavailable` if the bucket does not exist or the access key is not allowed to list it. */
   async check(): Promise<void> {
     await this.#list(this.#prefix, 1);
   }
@@ -57,7 +57,7 @@ export class S3Blobs implements BlobBytes {
   async purgeUser(userId: string): Promise<void> {
     await this.#earlier.purgeUser(userId);
     const prefix = this.#userPrefix(userId);
-    // What is deleted is no longer listed, so each page is the first one.
+    // Deleted blobs are no longer listed, so every request is for the first page.
     for (let keys: string[] = []; ; ) {
       keys = await this.#list(prefix, listedAtOnce);
       if (keys.length === 0) return;
@@ -72,7 +72,7 @@ export class S3Blobs implements BlobBytes {
     }
   }
 
-  /** Names contain no character that XML escapes. */
+  /** Object names contain no characters that XML escapes, so they are not unescaped. */
   async #list(prefix: string, limit: number): Promise<string[]> {
     const query = { "list-type": "2", prefix, "max-keys": String(limit) };
     const { bytes } = await this.#client.send({ method: "GET", query });

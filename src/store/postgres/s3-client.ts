@@ -44,7 +44,7 @@ const adviceFor: Readonly<Record<string, string>> = {
   AccessDenied: "Allow the key to list the bucket, and to read, write and delete its objects",
 };
 
-/** Sends signed requests to a bucket. Every request can be repeated without another effect. */
+/** Sends signed requests to a bucket. Every request is idempotent. */
 export class S3Client {
   /** For example `s3://bucket/prefix`. Contains no key. */
   readonly name: string;
@@ -64,7 +64,9 @@ export class S3Client {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Repeats a request that failed without an answer, or with one that might change. Returns only 2xx and 404. */
+  /**
+   * Retries a request that got no response or a possibly temporary error. Returns only 2xx and 404 responses.
+   */
   async send(request: S3Request): Promise<S3Answer> {
     for (let attempt = 0; ; attempt += 1) {
       const delay = retryDelaysMs[attempt];
@@ -118,7 +120,7 @@ function errorCodeIn({ bytes }: S3Answer): string {
   return /<Code>(\w+)<\/Code>/.exec(Buffer.from(bytes).toString("utf8"))?.[1] ?? "";
 }
 
-/** `fetch` puts the reason into the cause. */
+/** `fetch` reports the reason in the error's `cause`. */
 function describeFailure(error: unknown): string {
   const { cause } = error as { readonly cause?: unknown };
   return thrownText(cause ?? error).replace(/\.$/, "");

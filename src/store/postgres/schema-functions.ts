@@ -3,7 +3,10 @@
  * user for that transaction only, so connections carry no state between calls.
  */
 
-/** The keys of a session and its descendants. \`UNION\` drops duplicates, so a circular lineage terminates. */
+/**
+ * The keys of a session and its descendants. `UNION` drops duplicates, so the query terminates even if the lineage is
+ * circular.
+ */
 const treeKeys = `
 CREATE FUNCTION skein.tree_keys(p_user text, p_key text) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -16,8 +19,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;`;
 
 /**
- * A session row and the positions of its tip. \`p_lock\` is \`write\` for a change to the session, \`erase\` for a change
- * to its entries, and \`copy\` to prevent an erasure until the copy is stored.
+ * A session row and the positions of its tip. `p_lock` is `write` for a change to the session, `erase` for a change to
+ * its entries, and `copy` to prevent an erasure until the copy is stored.
  */
 const readSession = `
 CREATE FUNCTION skein.read_session(p_user text, p_agent text, p_id text, p_lock text)
@@ -53,7 +56,7 @@ $$;`;
 
 /**
  * Reads the branch backward, chain by chain, from the tip to where the context starts. Without a compaction, at most
- * \`p_limit\` entries are read.
+ * `p_limit` entries are read.
  */
 const readContext = `
 CREATE FUNCTION skein.read_context(p_user text, p_agent text, p_id text, p_limit integer)
@@ -96,7 +99,7 @@ $$;`;
 
 /**
  * Creates a session without entries. The lock lets any number of sessions be created at the same time, but none while
- * all of the user's data is deleted.
+ * all of the user's data is being deleted.
  */
 const createSession = `
 CREATE FUNCTION skein.create_session(p_user text, p_session json) RETURNS void
@@ -135,7 +138,7 @@ END
 $$;`;
 
 /**
- * Writes entries and the session row in one transaction. \`p_revision\` is the revision that the entries were planned
+ * Writes entries and the session row in one transaction. `p_revision` is the revision that the entries were planned
  * for. A run also passes its ID and fence. Both are columns of the locked row: after waiting for the lock, a condition
  * on another table would be checked against an outdated snapshot. The fence columns are never changed here.
  */
@@ -175,8 +178,8 @@ $$;`;
 
 /**
  * Finds entries with any of the terms. Row-level security would prevent the use of the index on words, so this function
- * runs with the rights of its owner, which can bypass row-level security. It therefore requires the user twice, as an
- * argument and as the transaction's setting, and compares every row with it.
+ * runs with the privileges of its owner, which can bypass row-level security. It therefore requires the user twice, as
+ * an argument and as the transaction's setting, and compares every row with it.
  */
 const search = `
 CREATE FUNCTION skein.search(

@@ -40,8 +40,8 @@ CREATE TABLE skein.facts (name text COLLATE "C" PRIMARY KEY, value text NOT NULL
 `;
 
 /**
- * Events on their way from one process to the others. Their rows are kept for minutes. They are not logged, because a
- * process notices that numbers are missing and then reads the state that the events describe.
+ * Events in transit between processes. Their rows are kept for minutes. The tables are unlogged because a process that
+ * notices missing numbers reads the state that the events describe.
  */
 const feed = `
 CREATE UNLOGGED TABLE skein.feed_publishers (

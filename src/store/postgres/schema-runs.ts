@@ -192,7 +192,7 @@ CREATE TRIGGER runs_holder AFTER UPDATE OF state, fence, uid ON skein.runs
   FOR EACH ROW EXECUTE FUNCTION skein.note_holder();
 `;
 
-/** Reads the rows of all users, and returns nothing that says whose they are. */
+/** Reads the rows of all users, and returns nothing that identifies a user. */
 const forEveryUser = (signature: string, query: string) => `
 CREATE FUNCTION skein.${signature}
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

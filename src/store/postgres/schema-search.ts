@@ -1,6 +1,6 @@
 /**
- * Words by their stems, and numbers for counting them. Rows from before this migration have no numbers. They are not
- * found until their words have been written again.
+ * Stems of words, and codes for counting them. Rows from before this migration have no codes, and searches do not find
+ * them until their words have been rewritten.
  */
 const codes = `
 ALTER TABLE skein.entry_search ADD COLUMN codes bytea;
@@ -95,15 +95,15 @@ export function changeSearch(): string {
   return `${codes}\n${dropFirstSearch}\n${search}`;
 }
 
-/** The migration that adds marks for the kinds of answers in an entry to its numbers. */
+/** The migration that adds marks for the kinds of answers in an entry to the entry's codes. */
 export function renewCodes(): string {
   return `ALTER TABLE skein.entry_search DROP COLUMN codes;\n${codes}`;
 }
 
 /**
  * Selects entries of visible sessions. The planner expects very few visible sessions and would look up the word once
- * per session. `OFFSET 0` therefore keeps the lookup apart, and `IS TRUE` keeps the subquery from becoming a join, so it
- * is hashed once. In a search of one session, the lookup can use the index on its entries instead.
+ * per session. `OFFSET 0` therefore keeps the lookup apart, and `IS TRUE` keeps the subquery from becoming a join, so
+ * it is hashed once. In a search of one session, the lookup can use the index on its entries instead.
  */
 const visibleEntries = (where: string) => `
         SELECT e.session_uid, e.seq, e."time" FROM (
@@ -121,13 +121,15 @@ const withAllWords = `p_all IS NOT NULL AND EXISTS (SELECT 1 FROM counted AS c W
             AND e.words @@ p_all::tsquery`;
 
 /**
- * Finds the entries with the rarest words. For each word, only its newest entries are considered, so a common word cannot
- * crowd out a rare one. Row-level security would prevent the use of the index on words, so this function runs with the
- * rights of its owner, to whom the policy on words does not apply. It therefore requires the user twice, as an argument
- * and as the transaction's setting, and compares every row with it. The first row has no entry, only the statistics.
+ * Finds the entries with the rarest words. For each word, only its newest entries are considered, so a common word
+ * cannot crowd out a rare one. Row-level security would prevent the use of the index on words, so this function runs
+ * with the privileges of its owner, to whom the policy on words does not apply. It therefore requires the user twice,
+ * as an argument and as the transaction's setting, and compares every row with it. The first row has no entry, only the
+ * statistics.
  *
- * Each search is planned for its own arguments. All sessions of the user must fit into one hash table, whatever `work_mem`
- * is. The rows of the best entries are read by `part`, not by `part = 0`, which would also match the index for counting.
+ * Each search is planned for its own arguments. All sessions of the user must fit into one hash table, whatever
+ * `work_mem` is. The rows of the best entries are read by `part`, not by `part = 0`, which would also match the index
+ * for counting.
  */
 const searchEachWordOnce = `
 CREATE OR REPLACE FUNCTION skein.search(

@@ -101,7 +101,7 @@ ALTER TABLE skein.entries_${part} FORCE ROW LEVEL SECURITY;`,
 
 /**
  * The words of an entry, each with the user's prefix and as many positions as occurrences. An entry with very many
- * words has several parts, because a \`tsvector\` is limited to 1 MB.
+ * words has several parts, because a `tsvector` is limited to 1 MB.
  */
 const others = `
 CREATE TABLE skein.entry_search (
@@ -141,8 +141,8 @@ const firstTables = ["sessions", "entries", "entry_search", "state_values", "blo
 export const userTables = [...firstTables, "entry_embeddings"] as const;
 
 /**
- * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who alone
- * can ask for the rows of every user. See `setWordPolicy` for the one exception.
+ * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who
+ * alone can ask for the rows of every user. See `setWordPolicy` for the one exception.
  */
 export function rowSecurity(table: string, isOwn: string, isForEveryUser: string): string {
   return `

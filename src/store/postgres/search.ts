@@ -16,7 +16,7 @@ import { parseLines } from "./entry-rows.ts";
 import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
 import { lexeme, wordPrefix } from "./search-rows.ts";
 
-/** Only this many of the newest entries with a word are considered. */
+/** For each word, only this many of the newest entries that contain it are considered. */
 const mostRows = 20_000;
 
 /** A row of the search table. */

@@ -20,7 +20,7 @@ import type { SessionRow, StoredPlace, StoredSession } from "./session-row.ts";
 import { rowOf } from "./session-row.ts";
 import { insertSession, sizeOf } from "./session-writes.ts";
 
-/** What all session operations share. */
+/** The dependencies that all session operations share. */
 export interface SessionParts {
   readonly database: PostgresDatabase;
   readonly feed: ChangeFeed;
@@ -50,7 +50,9 @@ export class SessionAccess {
     return { clock, newId };
   }
 
-  /** Runs changes to one session one after the other, so that their events are published in the order of the changes. */
+  /**
+   * Runs changes to one session one after the other, so that their events are published in the order of the changes.
+   */
   inOrder<T>(scope: Scope, sessionId: string, act: () => Promise<T>): Promise<T> {
     return this.#queues.run(nameOf(scope.userId, sessionId), act);
   }
@@ -100,7 +102,7 @@ export class SessionAccess {
     return row;
   }
 
-  /** Throws `fenced`. The row is locked. */
+  /** Throws `fenced` if the fence rejects the write. The row must be locked. */
   async checkFence(sql: Sql, row: SessionRow, fence: FenceOption["fence"]): Promise<void> {
     if (!(await passesFence(sql, row, fence)))
       throw new SkeinError("fenced", { sessionId: row.session.sessionId });

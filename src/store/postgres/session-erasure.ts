@@ -203,7 +203,7 @@ async function redactSession(
   return { row: after, tree, entryIds: found.entryIds };
 }
 
-/** The header of a session that came from a folder contains its first display name. */
+/** The header of a session that was migrated from a folder contains the session's first display name. */
 async function replaceHeader(sql: Sql, before: SessionRow, after: SessionRow): Promise<void> {
   const [old, header] = [JSON.stringify(before.header), JSON.stringify(after.header)];
   if (old === header) return;

@@ -193,7 +193,7 @@ export function* findRef(
   by: { readonly key: string } | { readonly sessionId: string },
 ): Script<SessionRef | null> {
   const [column, value] = "key" in by ? ["key", lookupText(by.key)] : ["id_key", idKey(by.sessionId)];
-  // Scripts decode text that the ledger has encoded, which the details of a session are not.
+  // The engine decodes all text that a script reads. A session's details are not encoded, so they are read as base64.
   const row = yield* queryRow(
     `SELECT uid, agent_id, session_id, encode(convert_to(detail, 'UTF8'), 'base64') AS detail
      FROM skein.sessions WHERE user_id = ? AND ${column} = ? AND removed_at IS NULL`,
@@ -255,8 +255,8 @@ export function listEveryUser(database: PostgresDatabase): EveryUser {
 const aboveTilde = "\u007f";
 
 /**
- * Most users are in the order of their keys. Those whose key is not their name have keys that start with `~`. There are
- * few of them, so they are all read and sorted in.
+ * Most users are in the order of their keys. Users whose key is not their name have keys that start with `~`. There are
+ * few of these users, so all of them are read and merged into the page.
  */
 async function pageOfUsers(
   database: PostgresDatabase,

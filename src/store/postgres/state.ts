@@ -10,7 +10,9 @@ interface StateRow {
   readonly version: number;
 }
 
-/** State values in the table `state_values`. A change locks the session, so concurrent changes see each other's version. */
+/**
+ * State values in the table `state_values`. A change locks the session, so concurrent changes see each other's version.
+ */
 export function postgresState(access: SessionAccess): WorkingState {
   const { database } = access.parts;
   return {

@@ -34,8 +34,8 @@ export interface BackendOptions extends DatabaseOptions {
   /** How long a process that does not renew its leases still owns its runs. Defaults to 8,000 milliseconds. */
   readonly leaseMs?: number;
   /**
-   * How long the database must have answered before this process takes over the runs of others. Otherwise, it would do so
-   * after each restart of the server. Defaults to `leaseMs`.
+   * How long the database must have answered before this process takes over the runs of others. Without this delay, it
+   * would take them over after each restart of the server. Defaults to `leaseMs`.
    */
   readonly patienceMs?: number;
 }
@@ -62,7 +62,7 @@ export class PostgresBackend implements WorkingBackend {
   #reported = "";
   readonly #closing = new AbortController();
   readonly #renewing: Promise<void>;
-  /** An error from before a listener was set. */
+  /** An error that occurred before a listener was set. */
   #unheard: unknown = null;
 
   private constructor(
@@ -197,7 +197,7 @@ export class PostgresBackend implements WorkingBackend {
     }
   }
 
-  /** Looks for what other processes have done. */
+  /** Checks for changes by other processes. */
   async #look(): Promise<void> {
     if (!this.#events.hasJoined) return;
     try {
@@ -209,7 +209,10 @@ export class PostgresBackend implements WorkingBackend {
     await this.#events.look();
   }
 
-  /** While the database is down, each attempt fails in the same way. */
+  /**
+   * Skips an error that repeats the previous one, because each attempt fails in the same way while the database is
+   * down.
+   */
   #report(error: unknown): void {
     const text = thrownText(error);
     if (text !== this.#reported && this.#onError === null) this.#unheard = error;

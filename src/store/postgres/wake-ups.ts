@@ -7,7 +7,7 @@ import { isPooled } from "./direct-connection.ts";
 const channel = "skein_runs";
 /** At most one notification is sent in this time, because each one wakes every process. */
 const notifyEveryMs = 20;
-/** Notifications can be lost with a connection, so processes also look on their own. */
+/** Notifications can be lost with a connection, so processes also poll. */
 const lookEveryMs = 1000;
 const longestPauseMs = 5000;
 
@@ -26,7 +26,7 @@ export interface WakeUpOptions {
 }
 
 /**
- * Lets the processes on one database notice each other's changes. It uses a connection of its own, because a connection
+ * Lets the processes on one database notice each other's changes. It uses its own connection, because a connection
  * through PgBouncer in transaction mode receives no notifications.
  */
 export class WakeUps {
@@ -73,7 +73,7 @@ export class WakeUps {
     this.#isNotifying = true;
     while (this.#mustNotifyAgain) {
       this.#mustNotifyAgain = false;
-      // If the connection is lost, the others find the change when they look on their own.
+      // If the connection is lost, other processes find the change when they poll.
       await this.#client
         ?.query("SELECT pg_notify($1, $2)", [channel, this.#options.name])
         .catch(() => undefined);
@@ -92,7 +92,7 @@ export class WakeUps {
   /** Listens until it is closed. Connects again after the connection is lost. */
   async #listen(): Promise<void> {
     const { signal } = this.#closed;
-    // While the database does not answer at all, this connection is not the problem.
+    // If the database did not answer at all, this connection is not the problem, and nothing is reported.
     let isAnswering = false;
     for (let pauseMs = 100; !signal.aborted; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
       try {

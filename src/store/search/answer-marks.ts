@@ -1,8 +1,9 @@
 import { stemWord } from "./stem-word.ts";
 
 /**
- * What a text contains, determined when it is indexed, so that ranking needs no texts: a question that asks for a time
- * ranks texts with a time higher. No word contains a dollar sign, so no query matches a mark.
+ * Describes what a text contains. Marks are determined when the text is indexed, so that ranking does not need the
+ * text. For example, texts that contain a time rank higher for a question about a time. No word contains a dollar sign,
+ * so no query matches a mark.
  */
 export type AnswerMark = "$time" | "$number" | "$question";
 

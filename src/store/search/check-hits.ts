@@ -16,7 +16,7 @@ export interface CheckedText {
   readonly key: string;
 }
 
-/** What a store knows about an entry before it reads it. */
+/** What a store knows about an entry before reading it. */
 interface UnreadEntry {
   readonly row: number;
   readonly uid: string;
@@ -37,7 +37,7 @@ interface ShownText extends CheckedText {
   readonly shown: string | null;
 }
 
-/** Returns the entries in the same order, `null` for those that cannot be read. */
+/** Returns the entries in the same order. An entry that cannot be read is `null`. */
 type ReadTexts<Found> = (found: readonly Found[]) => Promise<readonly (CheckedText | null)[]>;
 
 /**
@@ -59,8 +59,8 @@ export class HitChecker<Found extends UnreadEntry> {
   }
 
   /**
-   * Returns the best hits, or `null` if unread hits could rank above some of them. `found` is sorted, and `isLast` means
-   * that there are no more.
+   * Returns the best hits, or `null` if unread hits could rank above some of them. `found` is sorted, and `isLast`
+   * means that there are no more.
    */
   async check(
     found: readonly RankedEntry<Found>[],
@@ -127,7 +127,7 @@ export class HitChecker<Found extends UnreadEntry> {
   }
 }
 
-/** Returns a hit without looking for the query's words. `null` if it is hidden or does not fit the query. */
+/** Returns a hit without looking for the query's words. `null` if it is hidden or does not match the query. */
 export function fittingHit(
   query: SearchQuery,
   terms: QueryTerms,

@@ -25,7 +25,7 @@ export interface QueryTerms {
   readonly terms: readonly QueryTerm[];
   /** Sequences of words. Entries that contain every sequence come first. */
   readonly all: readonly (readonly string[])[];
-  /** Quoted texts. A hit contains each of them. In a sentence, quoted words are words like others. */
+  /** Quoted texts. A hit contains each of them. In a sentence, quoted words are treated like other words. */
   readonly phrases: readonly string[];
   /** Words after a minus. No hit contains them. */
   readonly excluded: readonly string[];
@@ -33,7 +33,10 @@ export interface QueryTerms {
   readonly filters: QueryFilters;
   /** Entries with these marks are ranked higher. */
   readonly asked: readonly AnswerMark[];
-  /** Whether the query is a sentence. Messages next to a good hit are then hits too, because they may be the answer. */
+  /**
+   * Whether the query is a sentence. If it is, messages next to a good hit are also hits, because they might contain
+   * the answer.
+   */
   readonly isSentence: boolean;
 }
 
@@ -43,7 +46,7 @@ const partWeight = 0.5;
 const sentenceWords = 4;
 
 const quoted = /["“”]([^"“”]+)["“”]/g;
-/** Needs a letter after the minus, so that `- item`, `--flag` and `-1` are no exclusions. */
+/** Needs a letter after the minus, so that `- item`, `--flag` and `-1` are not exclusions. */
 const minus = /(?<=^|\s)-(\p{L}[\p{L}\p{N}\p{M}_]+)/gu;
 
 /** A filter has no space after its colon. Anything that is not a known role or a time is searched for as text. */
@@ -94,7 +97,7 @@ function readFilter(name: string, value: string): QueryFilters | null {
   return name === "since" ? { since: time } : { until: end };
 }
 
-/** Applies the filters in the text of a query. Its own role takes precedence. */
+/** Applies the filters in the text of a query. The query's own role takes precedence. */
 export function withFilters<Query extends QueryFilters>(query: Query, { filters }: QueryTerms): Query {
   const { role = filters.role, since = -Infinity, until = Infinity } = query;
   const times = {
@@ -127,7 +130,7 @@ function distinctTerms(words: readonly PlacedWord[], parts: readonly PlacedWord[
   return [...terms.values()].slice(0, mostTerms);
 }
 
-/** Pairs of characters that overlap form one sequence. Every other word is a sequence of its own. */
+/** Pairs of characters that overlap form one sequence. Every other word is its own sequence. */
 function sequencesOf(words: readonly PlacedWord[]): string[][] {
   const sequences: string[][] = [];
   let last: PlacedWord | null = null;

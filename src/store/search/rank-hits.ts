@@ -9,7 +9,7 @@ export interface IndexedText extends DatedRow, ScoredText {
   readonly position: number;
 }
 
-/** What identifies an entry and dates it. */
+/** The identity and time of an entry. */
 interface DatedRow {
   /** Unique in the store. Newer entries have higher numbers. */
   readonly row: number;
@@ -110,9 +110,9 @@ function isHit(
 /** The entries of a session that contain a term. */
 interface SessionTerm<Entry extends IndexedText> {
   readonly term: number;
-  /** The best ones. */
+  /** The entries with the best scores. */
   readonly witnesses: readonly ScoredEntry<Entry>[];
-  /** In the session's order. */
+  /** The entries in the session's order. */
   readonly inOrder: readonly ScoredEntry<Entry>[];
 }
 
@@ -187,8 +187,8 @@ export function scoreText(
 }
 
 /**
- * Returns where a hit belongs by the visible texts of the entry and its neighbors. Hidden words can only lower its rank.
- * `null` if the match is hidden.
+ * Returns where a hit belongs, based on the visible texts of the entry and its neighbors. Hidden words can only lower
+ * its rank. `null` if the match is hidden.
  */
 export function placeByShown<Entry extends DatedRow>(
   ranker: Ranker,

@@ -26,13 +26,13 @@ export interface ContextTerm {
   readonly distance: number;
 }
 
-/** What the score of an entry depends on. */
+/** The values that determine an entry's score. */
 export interface ScoredText {
   readonly role: string;
   /** Length in words. */
   readonly length: number;
   readonly codes: WordCodes;
-  /** The terms that the index found in the entry, because the codes of a long entry are cut. */
+  /** The terms that the index found in the entry, because the codes of a long entry are truncated. */
   readonly held: readonly number[];
 }
 
@@ -40,16 +40,19 @@ export interface ScoredText {
 export interface OwnScore {
   /** Higher is better. 0 if the entry contains no word of the query. */
   readonly score: number;
-  /** The terms of the query that the entry contains, as positions in `terms`. Words with related meanings are not matches. */
+  /**
+   * The terms of the query that the entry contains, as positions in `terms`. Words with related meanings are not
+   * matches.
+   */
   readonly matched: readonly number[];
   readonly hasAllWords: boolean;
-  /** How well the kind of text fits the question, whatever its words are. Multiplies the final score. */
+  /** How well the kind of text fits the question, regardless of its words. Multiplies the final score. */
   readonly factor: number;
 }
 
 export const noScore: OwnScore = { score: 0, matched: [], hasAllWords: false, factor: 1 };
 
-/** What a hit is sorted by. */
+/** The values that hits are sorted by. */
 export interface HitPlace {
   /** Newer entries have higher numbers. */
   readonly row: number;
@@ -70,17 +73,17 @@ export const neighborShares: readonly { readonly distance: number; readonly shar
   { distance: 2, share: 0.3 },
 ];
 
-/** Chosen on one half of the questions in `test/golden/recall`. */
+/** Tuned on half of the questions in `test/golden/recall`. */
 const tuning = {
   /** A fixed average length in words. The actual mean would reveal the length of entries that the caller cannot see. */
   ordinaryLength: 60,
   saturation: 1.2,
   lengthShare: 0.3,
-  /** What a word with a related meaning counts. */
+  /** The weight of a word with a related meaning. */
   relation: 0.35,
-  /** What a word counts that occurs anywhere in the session. */
+  /** The weight of a word that occurs anywhere in the session. */
   session: 0.5,
-  /** What it counts in addition if it occurs close by. Halves every `passage` entries. */
+  /** The additional weight of such a word if it occurs nearby. Halves every `passage` entries. */
   nearby: 0.5,
   passage: 16,
   closeness: 0.5,
@@ -94,7 +97,7 @@ const tuning = {
   user: 1.05,
 };
 
-/** What a word means for the query. */
+/** How a word relates to the query. */
 interface WordMeaning {
   /** The position of the word in `terms`, or -1. */
   term: number;
@@ -147,7 +150,7 @@ export class Ranker {
     const places: number[][] = this.#weights.map(() => []);
     const isRelated = this.#weights.map(() => false);
     const end = codes.indexOf(0);
-    // Not `entries`, because this is where a search spends most of its time.
+    // Uses an index instead of `entries`, because a search spends most of its time here.
     for (let at = 0; at < codes.length; at++) {
       const meaning = this.#meanings.get(codes[at] ?? 0);
       if (meaning === undefined) continue;

@@ -1,7 +1,7 @@
 import { pairs, stems } from "./related-pairs.ts";
 
 /**
- * Words with related meanings. A question often uses another word than its answer does. The table is decoded at the
+ * Words with related meanings. A question often uses a different word than its answer does. The table is decoded on the
  * first search, because most processes that load this file never search.
  */
 

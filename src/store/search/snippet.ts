@@ -7,10 +7,10 @@ import { placedWords } from "./words.ts";
 
 const width = 160;
 const before = width / 4;
-/** Only this much of a text is searched for the best place. */
+/** The best place is looked for only in this much of a text. */
 const mostRead = 50_000;
 
-/** Returns one line of text from where the most different words of the query are close together. */
+/** Returns one line of text, taken from where the most distinct words of the query are close together. */
 export function snippetOf(text: string, terms: QueryTerms): string {
   const line = text.replace(/\s+/g, " ").trim();
   const from = line.length <= width ? 0 : Math.max(0, bestPlace(line.slice(0, mostRead), terms) - before);
@@ -26,7 +26,7 @@ function wordStart(line: string, from: number): number {
   return isTrail(line.charCodeAt(from)) ? from + 1 : from;
 }
 
-/** Returns the first match of the stretch with the most different words. */
+/** Returns the start of the first match in the part with the most distinct words. */
 function bestPlace(line: string, { terms }: QueryTerms): number {
   const wanted = new Set(terms.map(({ word }) => word));
   const found = [...placedWords(line)].filter(({ word }) => wanted.has(word));

@@ -1,6 +1,6 @@
 /**
  * The English stemmer of the Snowball project (Porter2), so that "signed" finds "signing". A stem is not always a word.
- * Works on lowercase words of the letters a to z.
+ * Accepts lowercase words that consist of the letters a to z.
  */
 
 const vowel = /[aeiouy]/;
@@ -17,7 +17,7 @@ const special = new Map(
 );
 const finished = new Set("inning outing canning herring earring proceed exceed succeed".split(" "));
 
-/** Endings and what replaces them, longest first, so that the first match is the longest. */
+/** Endings and their replacements, longest first, so that the first match is the longest. */
 type Endings = readonly (readonly [ending: string, by: string])[];
 
 const pairs = (text: string): Endings =>

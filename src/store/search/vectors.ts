@@ -1,14 +1,14 @@
 import type { SearchHit } from "../contract.ts";
 
 /**
- * Embeddings as a store keeps them: the direction of a vector with one byte per dimension. This is a quarter of the size
- * of floats, and precise enough to find the nearest of many texts.
+ * Embeddings as a store keeps them: the direction of a vector with one byte per dimension. This is a quarter of the
+ * size of floats, and precise enough to find the nearest of many texts.
  */
 export type PackedVector = Int8Array;
 
 const mostPerDimension = 127;
 
-/** Returns an empty vector if there is no direction. */
+/** Returns an empty vector if the given one has no direction. */
 export function packVector(vector: readonly number[]): PackedVector {
   const longest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   if (!Number.isFinite(longest) || longest === 0) return new Int8Array();
@@ -70,10 +70,10 @@ export class NearestItems<Item> {
   }
 }
 
-/** Twice as many as a query can return, because some of them may be hidden. */
+/** Twice as many as a query can return, because some of the entries might be hidden. */
 export const mostNearest = 200;
 
-/** Reads hits in order until there are enough. `read` returns `null` for those that are left out. */
+/** Reads hits in order until there are enough. `read` returns `null` for an entry that is not a hit. */
 export async function takeHits<Found>(
   found: readonly Found[],
   read: (each: Found) => Promise<SearchHit | null>,
@@ -91,7 +91,7 @@ export async function takeHits<Found>(
 /** Reduces the influence of the first places. The usual constant for merging by reciprocal rank. */
 const smoothing = 60;
 
-/** Merges two orders of hits by reciprocal rank. A hit in both comes before hits at the same places of only one. */
+/** Merges two rankings by reciprocal rank. A hit in both comes before hits that have the same positions in only one. */
 export function mergeByRank(words: readonly SearchHit[], meanings: readonly SearchHit[]): SearchHit[] {
   const merged = new Map<string, { readonly hit: SearchHit; score: number }>();
   for (const hits of [words, meanings])

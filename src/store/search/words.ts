@@ -24,7 +24,9 @@ const speaker = /^\s*(\p{Lu}[\p{L}\p{M}'’.-]{0,40}(?: \p{Lu}[\p{L}\p{M}'’.-]
 export interface TextWords {
   /** In text order, so that adjacent words stay adjacent. */
   readonly words: readonly string[];
-  /** Parts of identifiers, joined forms such as `1_26_2` for 1.26.2, and single characters of scripts without spaces. */
+  /**
+   * Parts of identifiers, joined forms such as `1_26_2` for 1.26.2, and single characters of scripts without spaces.
+   */
   readonly parts: readonly string[];
   readonly marks: readonly AnswerMark[];
 }
@@ -135,12 +137,12 @@ function cut(word: string): string {
 }
 
 /**
- * Numbers in place of words, from which occurrences and distances can be counted without the text: the words in order,
- * a zero, the marks and the parts.
+ * A text's words as numbers, so that occurrences and distances can be counted without the text. Contains the words in
+ * order, a zero, the marks and the parts.
  */
 export type WordCodes = Uint32Array;
 
-/** Words after these are found, but they count once, and their distances are unknown. */
+/** Words beyond this limit are still found, but each counts only once, and its distances are unknown. */
 const mostCodes = 2048;
 
 export function codesOf({ words, parts, marks }: TextWords): WordCodes {

@@ -2,7 +2,7 @@ import type { ContextMessage } from "../../core/context.ts";
 import { stringifyJson } from "../../core/json.ts";
 import type { AssistantMessage, Content, ImageBlock, TextBlock, UserMessage } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
-import { escapeTags, visibleMessage } from "../visible-message.ts";
+import { escapeTags, modelMessage } from "../model-message.ts";
 import { truncateText } from "./chunks.ts";
 
 /** The maximum number of characters quoted from a result or a call's arguments. Messages are included whole. */
@@ -11,7 +11,7 @@ const maxNameCharacters = 80;
 
 /** Returns a message as plain text for a summarizer, or `null` if the model does not see it. */
 export function conversationText(message: ContextMessage): string | null {
-  if (visibleMessage(message) === null) return null;
+  if (modelMessage(message) === null) return null;
   switch (message.role) {
     case "user":
       return formatSpeech(senderOf(message), contentText(message.content));

@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../../core/context.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeTags } from "../visible-message.ts";
+import { escapeTags } from "../model-message.ts";
 import { headingOf } from "./check-summary.ts";
 import { truncateText, truncateToTokens } from "./chunks.ts";
 import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
@@ -14,7 +14,7 @@ import type { CutPlan } from "./plan-cut.ts";
 
 const heading = "The request under way";
 const maxRequestCharacters = 4000;
-/** A quoted request that did not come from a person. */
+/** A quoted request from a hook or the system. */
 const isNote = /^\[(?:Note from |Message of the system\])/;
 
 interface Ask {

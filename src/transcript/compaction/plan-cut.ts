@@ -1,6 +1,6 @@
 import type { ContextMessage, SessionContext } from "../../core/context.ts";
 import { estimateTokens } from "../estimate-tokens.ts";
-import { visibleMessage } from "../visible-message.ts";
+import { modelMessage } from "../model-message.ts";
 import type { CompactionLimits } from "./limits.ts";
 import { compactionLimits } from "./limits.ts";
 
@@ -40,7 +40,7 @@ type Cuttable = Pick<SessionContext, "messages" | "entryIds" | "cut">;
 
 /** Estimates a context message's size in a request. */
 export function messageTokens(message: ContextMessage): number {
-  const visible = visibleMessage(message);
+  const visible = modelMessage(message);
   return visible === null ? 0 : estimateTokens([visible]);
 }
 
@@ -79,8 +79,8 @@ export function planCut(
 }
 
 /**
- * Whether the first kept message's turn started before it. A note or command is not a request, so the preceding message
- * determines the answer, which is yes for a prompt or an unanswered result.
+ * Whether the first kept message's turn started before it. A note or command is not a request, so the answer then
+ * depends on the preceding message: it is yes for a prompt or an unanswered result.
  */
 function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
   if (!isUserTurn(messages[place])) return true;

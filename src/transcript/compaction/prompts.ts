@@ -1,4 +1,4 @@
-import { escapeTags } from "../visible-message.ts";
+import { escapeTags } from "../model-message.ts";
 import { sections } from "./check-summary.ts";
 import { truncateToTokens } from "./chunks.ts";
 import type { TouchedFiles } from "./touched-files.ts";

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
+import { escapeTags } from "../model-message.ts";
 import { textTokens } from "../text-tokens.ts";
-import { escapeTags } from "../visible-message.ts";
 import type { SectionId, SummaryCheck } from "./check-summary.ts";
 import { checkSummary, describeProblems, hasMostSections, isComplete } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
@@ -112,15 +112,15 @@ export interface SummaryRequest {
 
 /**
  * Writes a summary, usually with a model. If it fails or never returns, the session is not changed. If it throws a
- * `SkeinError` with code `context_overflow`, it is called again with smaller prompts.
+ * `SkeinError` with the code `context_overflow`, it is called again with smaller prompts.
  */
 export type Summarize = (request: SummaryRequest) => Promise<string>;
 
 export interface SummaryFailure {
   /**
-   * `failed` means that it threw. `overflow` means that the prompt was too long. `empty`, `too_long` and `poor` mean
-   * that the answer was unusable. `timed_out` and `aborted` mean that the signal was aborted first. `nothing_said`
-   * means that the range contains nothing that a model sees.
+   * `failed` means that the summarizer threw an error. `overflow` means that the prompt was too long. `empty`,
+   * `too_long` and `poor` mean that the answer was unusable. `timed_out` and `aborted` mean that the signal was aborted
+   * first. `nothing_said` means that the range contains nothing that a model sees.
    */
   readonly failure:
     | "failed"

@@ -4,7 +4,7 @@ import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder, Tell } from "../derive.ts";
 import { derive, replaceMessage } from "../derive.ts";
-import { visibleMessage } from "../visible-message.ts";
+import { modelMessage } from "../model-message.ts";
 
 type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
 
@@ -54,7 +54,7 @@ function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | n
     tell("failed_answer", "The answer ended with an error and is omitted.");
     return null;
   }
-  const visible = visibleMessage(message);
+  const visible = modelMessage(message);
   if (visible === null) {
     if (message.role !== "bashExecution")
       tell("unknown_role", `A message with the role ${message.role} is omitted.`);

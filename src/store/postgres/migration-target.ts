@@ -8,27 +8,27 @@ import type { Json } from "../contract.ts";
 import { addToDigest, emptyDigest } from "../digest.ts";
 import type {
   LedgerTable,
+  MigrationTarget,
   StoredBlob,
   StoredSession,
   StoredState,
-  StoreWriter,
 } from "../migrate/contract.ts";
 import { finishedFact, ledgerTables, putFact, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobTable } from "./blobs.ts";
 import type { Sql } from "./database.ts";
 import { everyUser } from "./database.ts";
-import { DatabaseReader } from "./database-reader.ts";
 import { driveScript } from "./drive-script.ts";
 import type { PlacedEntry } from "./entry-rows.ts";
 import { insertEntries, parseLines } from "./entry-rows.ts";
 import { LogPlaces } from "./log-places.ts";
 import { encodeText, userKey } from "./lookup-text.ts";
+import { DatabaseSource } from "./migration-source.ts";
 import type { SessionRow } from "./session-row.ts";
 import { insertSession } from "./session-writes.ts";
 
 /** Fills an empty database, for all users. The role must own the tables. */
-export class DatabaseWriter extends DatabaseReader implements StoreWriter {
+export class DatabaseTarget extends DatabaseSource implements MigrationTarget {
   async begin(source: string, name: string): Promise<boolean> {
     const content = await this.#findContent();
     return this.database.transact(
@@ -112,7 +112,7 @@ export class DatabaseWriter extends DatabaseReader implements StoreWriter {
     );
   }
 
-  /** Also lets the database plan queries for its new content. */
+  /** Also updates the statistics that the query planner needs for the new content. */
   async finish(): Promise<void> {
     await this.#change("ANALYZE skein.sessions, skein.entries, skein.entry_search, skein.runs");
     await this.#change("DELETE FROM skein.facts WHERE name = $1", [finishedFact]);
@@ -171,7 +171,7 @@ class LogFold {
   add(lines: readonly string[]): PlacedEntry[] {
     const entries = parseLines(lines);
     if (entries.length !== lines.length)
-      throw new Error(`a line of ${this.#session.sessionId} is not an entry`);
+      throw new Error(`session ${this.#session.sessionId} contains a line that is not an entry`);
     return entries.map((entry, index) => {
       const line = lines[index] ?? "";
       this.#addEntry(entry, line);

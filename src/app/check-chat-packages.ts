@@ -14,7 +14,7 @@ export interface ChatPackagesReport {
   readonly error: SkeinError | null;
 }
 
-/** Returns the folders in which the packages of channels are looked for. */
+/** Returns the folders that are searched for the packages of channels. */
 export function packageFoldersOf({ file, root }: Pick<LoadedConfig, "file" | "root">): readonly string[] {
   return [...(file === null ? [] : [dirname(file)]), root];
 }

@@ -7,10 +7,10 @@ import { present } from "../../core/present.ts";
 import type { SqlRow, SqlValue } from "../../core/script.ts";
 import type {
   LedgerTable,
+  MigrationSource,
   StoredBlob,
   StoredSession,
   StoredState,
-  StoreReader,
 } from "../migrate/contract.ts";
 import { parseEntries } from "../migrate/fingerprint.ts";
 import {
@@ -36,8 +36,11 @@ const rowsAtOnce = 500;
 /** Runs a query on `work.db`. */
 export type Query = (text: string, ...values: SqlValue[]) => SqlRow[];
 
-/** Reads a session folder without opening it as a store, which would finish changes and update its index. */
-export abstract class FolderReader implements StoreReader {
+/**
+ * Reads a session folder without opening it as a store. Opening it would finish interrupted changes and update its
+ * index.
+ */
+export abstract class FolderReader implements MigrationSource {
   readonly name: string;
   /** The number of damaged lines that were left out, by session key. */
   readonly skipped = new Map<string, number>();

@@ -9,22 +9,22 @@ import type { SqlRow, SqlValue } from "../../core/script.ts";
 import type { SessionMeta } from "../contract.ts";
 import type {
   LedgerTable,
+  MigrationTarget,
   StoredBlob,
   StoredSession,
   StoredState,
-  StoreWriter,
 } from "../migrate/contract.ts";
 import { tombstonePrefix, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { metaOf } from "../session-meta.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, isWriteFailure, makeFolderDurably, removeTreeDurably, replaceWhole } from "./disk.ts";
-import { FolderReader } from "./folder-reader.ts";
-import { openReadOnly } from "./folder-source.ts";
 import { homeOf, stateFolder, workDbName, writeOwner } from "./layout.ts";
+import { FolderReader } from "./migration-reader.ts";
+import { openReadOnly } from "./migration-source.ts";
 import type { SessionRow } from "./work-db.ts";
 import { WorkDb } from "./work-db.ts";
 
-export interface FolderWriterOptions {
+export interface FolderTargetOptions {
   /** A folder that does not exist yet or is empty. */
   readonly target: string;
   readonly disk: Disk;
@@ -34,26 +34,26 @@ export interface FolderWriterOptions {
 }
 
 /**
- * Writes a session folder next to its final place, and moves it there once it is complete. Until then, no process can
- * take it for a store.
+ * Writes a session folder next to its final location, and moves it there once it is complete. Until then, no process
+ * can mistake it for a store.
  */
-export class FolderWriter extends FolderReader implements StoreWriter {
+export class FolderTarget extends FolderReader implements MigrationTarget {
   override readonly name: string;
-  readonly #options: FolderWriterOptions;
+  readonly #options: FolderTargetOptions;
   readonly #work: WorkDb;
   readonly #homes = new Set<string>();
   #isClosed = false;
 
-  static async open(options: FolderWriterOptions): Promise<FolderWriter> {
+  static async open(options: FolderTargetOptions): Promise<FolderTarget> {
     const { target, disk } = options;
     const root = placeToWrite(target, disk);
     await makeFolderDurably(disk, root);
     const work = new WorkDb(join(root, workDbName));
     options.createTables(work);
-    return new FolderWriter(root, work, options);
+    return new FolderTarget(root, work, options);
   }
 
-  private constructor(root: string, work: WorkDb, options: FolderWriterOptions) {
+  private constructor(root: string, work: WorkDb, options: FolderTargetOptions) {
     super(root, options.disk, (text, ...values) => work.ledger.sql(text).all(...values));
     this.name = `files:${options.target}`;
     this.#work = work;
@@ -61,7 +61,7 @@ export class FolderWriter extends FolderReader implements StoreWriter {
   }
 
   async checkIdle(): Promise<void> {
-    // No other process takes the folder for a store.
+    // There is nothing to check, because no other process mistakes the folder for a store.
   }
 
   async begin(source: string): Promise<boolean> {
@@ -93,7 +93,7 @@ export class FolderWriter extends FolderReader implements StoreWriter {
         const bytes = Buffer.from(`{"version":${version},"value":${value}}\n`);
         await replaceWhole(this.disk, path, bytes, randomUUID());
       }
-      // The session exists once everything else does.
+      // This comes last because it makes the session exist.
       this.#work.claim(row);
     });
   }
@@ -152,7 +152,7 @@ export class FolderWriter extends FolderReader implements StoreWriter {
     });
   }
 
-  /** The rename is the moment at which the migration is complete. */
+  /** Moves the folder to its final location, then removes the mark that prevents the folder from being opened. */
   async finish(): Promise<void> {
     const { target } = this.#options;
     await this.close();
@@ -214,14 +214,17 @@ export class FolderWriter extends FolderReader implements StoreWriter {
       await act();
     } catch (error) {
       if (error instanceof SkeinError || !isWriteFailure(error)) throw error;
-      const advice = "Free up disk space, then run the same command again, which continues";
+      const advice = "Free up disk space, then run the same command again to continue";
       const problem = (error as Error).message;
       throw new SkeinError("write_failed", { file: this.root, problem, advice }, { cause: error });
     }
   }
 }
 
-/** Returns the folder of an attempt that was interrupted after its last step, or the folder next to the target. */
+/**
+ * Returns the folder next to the target, or the target itself if an interrupted attempt had already moved the folder
+ * there.
+ */
 function placeToWrite(target: string, disk: Disk): string {
   const isThere = disk.kind(target) !== null;
   if (isThere && isUnfinished(join(target, workDbName), disk)) return target;

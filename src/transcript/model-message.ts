@@ -3,7 +3,7 @@ import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
 
 /** Converts a context message to the form that the model sees, or returns `null` if the model does not see it. */
-export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
+export function modelMessage(message: ContextMessage): TranscriptMessage | null {
   switch (message.role) {
     case "user":
     case "assistant":

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { DatabaseSync, damagedError, isDamage } from "./database.ts";
 import type { Disk } from "./disk.ts";
-import type { Query } from "./folder-reader.ts";
-import { FolderReader } from "./folder-reader.ts";
 import { workDbName } from "./layout.ts";
 import type { DamagedLines } from "./log-lines.ts";
+import type { Query } from "./migration-reader.ts";
+import { FolderReader } from "./migration-reader.ts";
 
 /** Opens a `work.db` that this process must not change. */
 export function openReadOnly(path: string): { readonly query: Query; close(): void } {
@@ -23,7 +23,7 @@ export function openReadOnly(path: string): { readonly query: Query; close(): vo
 export interface FolderSourceOptions {
   readonly root: string;
   readonly disk: Disk;
-  /** The schemas in `work.db` other than that of sessions, with their versions. */
+  /** The schemas in `work.db` other than the sessions schema, with their versions. */
   readonly schemas: readonly { readonly fact: string; readonly version: number }[];
   readonly damagedLines: DamagedLines;
   /** Throws if a process uses the folder. */
@@ -79,7 +79,9 @@ export class FolderSource extends FolderReader {
   }
 }
 
-/** A schema that does not exist yet has no rows. */
+/**
+ * Rejects a folder that another version of Skein wrote. A schema without a version does not exist yet and has no rows.
+ */
 function checkSchemas({ root, schemas }: FolderSourceOptions, query: Query): void {
   const facts = new Map(
     query("SELECT name, value FROM facts").map(({ name, value }) => [String(name), Number(value)]),

@@ -5,10 +5,10 @@ import { queryRow, queryRows } from "../../core/script.ts";
 import type { SessionMeta } from "../contract.ts";
 import type {
   LedgerTable,
+  MigrationSource,
   StoredBlob,
   StoredSession,
   StoredState,
-  StoreReader,
 } from "../migrate/contract.ts";
 import {
   isSharedFact,
@@ -32,7 +32,7 @@ import { rowOf, storedColumns, userOf } from "./session-row.ts";
 const linesAtOnce = 256;
 
 /** Reads a whole database, for all users. The role must own the tables. */
-export class DatabaseReader implements StoreReader {
+export class DatabaseSource implements MigrationSource {
   readonly name: string;
   protected readonly database: PostgresDatabase;
   #lock: { end(): Promise<void> } | null = null;
@@ -45,7 +45,7 @@ export class DatabaseReader implements StoreReader {
   }
 
   /** Excludes other migrations from and to this database until `close`. */
-  static async claim<T extends DatabaseReader>(
+  static async claim<T extends DatabaseSource>(
     database: PostgresDatabase,
     Kind: new (database: PostgresDatabase) => T,
   ): Promise<T> {
@@ -66,7 +66,7 @@ export class DatabaseReader implements StoreReader {
     client.ref();
     if (await isPooled(client))
       throw new SkeinError("invalid_arguments", {
-        problem: `${this.name} is a connection pooler, which cannot keep the lock of a migration`,
+        problem: `${this.name} is a connection pooler, which cannot hold a migration's lock`,
         advice: "Use the address of the PostgreSQL server itself",
       });
     const text = "SELECT pg_try_advisory_lock(hashtextextended('skein store migrate', 0)) AS locked";
@@ -74,7 +74,7 @@ export class DatabaseReader implements StoreReader {
     if (rows[0]?.locked === true) return;
     throw new SkeinError("conflict", {
       problem: `Another migration is using ${this.name}`,
-      advice: "Wait until it ends",
+      advice: "Wait until that migration has ended",
     });
   }
 
@@ -96,7 +96,7 @@ export class DatabaseReader implements StoreReader {
     });
   }
 
-  /** A process that uses the database writes its time there every two seconds. */
+  /** A process that uses the database updates its heartbeat there every two seconds. */
   async checkIdle(): Promise<void> {
     const text = `SELECT count(*) AS count FROM skein.feed_publishers
       WHERE left_at IS NULL AND beat_at > now() - interval '10 seconds'`;
@@ -165,7 +165,7 @@ export class DatabaseReader implements StoreReader {
     return this.read<StoredState>(text, [uid]);
   }
 
-  /** Blobs of a user whose name cannot be recovered belong to no session. */
+  /** Skips blobs of users whose names cannot be recovered, because no session refers to those blobs. */
   async *blobs(): AsyncGenerator<StoredBlob> {
     const text = "SELECT user_id, agent_id, sha256 FROM skein.blobs ORDER BY user_id, agent_id, sha256";
     for (const { user_id, agent_id, sha256 } of await this.read<Record<string, string>>(text)) {
