@@ -67,7 +67,7 @@ async function readLoad(client: pg.Client): Promise<DatabaseLoad> {
 
 const msPerTick = 10;
 
-/** Adds up the CPU time of a process's parent and the parent's children, also of those that have ended. */
+/** Adds up the CPU time of a process's parent and of the parent's children, including those that have ended. */
 function cpuOfServer(pid: number): number {
   const server = statOf(pid)?.parent;
   if (server === undefined) return 0;

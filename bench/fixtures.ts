@@ -160,7 +160,7 @@ async function related(job: Job): Promise<Figures> {
   });
 }
 
-/** The same transcripts for pi, which can read our files, as hard links in pi's own folder. */
+/** The same transcripts for pi, as hard links in pi's own folder. Pi can read Skein's files. */
 async function linkedForPi({ folder, file = "" }: Job): Promise<Figures> {
   const target = join(folder, "sessions", "--home-ann-project--");
   mkdirSync(target, { recursive: true });

@@ -12,7 +12,7 @@ const width = 640;
 const height = 300;
 const lineHeight = 15;
 const box = { left: 70, right: 470, top: 34, bottom: 252 };
-/** Legible on both white and black. */
+/** Colors that are legible on both white and black. */
 const colours = ["#d9480f", "#1c7ed6", "#2f9e44", "#ae3ec9", "#868e96"];
 
 export function plot(title: string, unit: string, series: readonly Series[]): string {

@@ -7,8 +7,8 @@ import type { Figures, Job } from "./side.ts";
 import { timed } from "./side.ts";
 
 /**
- * Sends events through the database at a steady rate. Sender and receiver are in one process, so its CPU time is that of
- * both.
+ * Sends events through the database at a steady rate. The sender and the receiver are in one process, so its CPU time
+ * covers both.
  */
 export async function feed({ url = "", count = 1, rate = 1000 }: Job): Promise<Figures> {
   const backends = [requireWorking(await openPostgres({ url })), requireWorking(await openPostgres({ url }))];

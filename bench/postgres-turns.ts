@@ -11,7 +11,7 @@ import { withSkein } from "./turns.ts";
 const warmUp = 48;
 const keyOf = (index: number) => `agent:main:bench-${index}`;
 
-/** Runs turns in several sessions at once, in each one after another. */
+/** Runs turns in several sessions at once. The turns of one session run one after another. */
 export async function serve(job: Job): Promise<Figures> {
   const { count = 1, sessions = 1, url } = job;
   return withSkein(job, model(), async (skein) => {
@@ -59,7 +59,10 @@ export async function serve(job: Job): Promise<Figures> {
   });
 }
 
-/** Measures how long transactions hold the lock on the slots of lanes. They exclude each other in the whole database. */
+/**
+ * Measures how long transactions hold the lock on the slots of lanes. In the whole database, only one transaction can
+ * hold it at a time.
+ */
 async function watchClaims<T>(
   work: () => Promise<T>,
 ): Promise<{ claims: { ms: number; count: number }; load: T }> {

@@ -39,7 +39,7 @@ function entryOf({ id, role, text }: RecallMessage) {
   return { id, draft: { type: "message" as const, message: message as ReturnType<typeof piMessage> } };
 }
 
-/** What the full-text index of SQLite finds with any word of the question. */
+/** The share that SQLite's full-text index finds with any word of the question. */
 async function plainRecall({ folder, file }: Job): Promise<Figures> {
   mkdirSync(folder, { recursive: true });
   const database = new DatabaseSync(join(folder, "plain.db"));

@@ -1,7 +1,7 @@
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A result is saved only from a machine that has hardly anything else to do, or with a note that it was not. */
+/** A result is saved only from a machine that has little else to do, or with a note that it was not. */
 export const quietLoad = 2;
 const longestMs = 10 * 60_000;
 const stepMs = 5000;

@@ -88,12 +88,14 @@ export class Workshop {
     });
   }
 
-  /** Lets a side fill something, in a process of its own. */
+  /** Lets a side fill a folder or database in a separate process. */
   fill(name: SideName, act: ActName, job: Job): Promise<Figures> {
     return inChild({ module: sides[name].module, act, job });
   }
 
-  /** Returns the address of a new database. All databases are on one server, which is started when it is first needed. */
+  /**
+   * Returns the address of a new database. All databases are on one server, which is started when it is first needed.
+   */
   async database(): Promise<string> {
     const server = await this.#databaseServer();
     await server.createRoles();
@@ -108,8 +110,8 @@ export class Workshop {
   }
 
   /**
-   * Returns the address of a database that is filled once. It is then vacuumed and analyzed, as a running server does by
-   * itself within minutes.
+   * Returns the address of a database that is filled once. It is then vacuumed and analyzed, as a running server does
+   * by itself within minutes.
    */
   filledDatabase(name: string, fill: (job: Job) => Promise<unknown>): Promise<string> {
     const known = this.#databases.get(name);
@@ -161,7 +163,7 @@ export class Workshop {
     return this.leftOut.some((each) => each.side === sides[name].name && each.act === act);
   }
 
-  /** A quick run measures peers once. */
+  /** Returns the time limit for a side. A quick run measures peers only once. */
   #mostMs(name: SideName): number {
     return this.isQuick && isPeer(name) ? 0 : mostMsPerSide;
   }

@@ -19,7 +19,7 @@ export default defineConfig({
     outDir: here("../dist/console"),
     emptyOutDir: true,
     target: "es2023",
-    // One file for all styles: a style that could not be loaded offline would not be loaded again.
+    // One file for all styles, because a style that could not be loaded offline would not be loaded again.
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     // An inlined asset would be a data: URL, which the content security policy forbids for styles and scripts.

@@ -9,7 +9,7 @@ export class Balancer {
   #ports: readonly number[] = [];
   #next = 0;
 
-  /** Listens on the first free port from `port` on. 0 means any free port. */
+  /** Listens on the first free port, starting with `port`. 0 means any free port. */
   static async start(port = 0): Promise<Balancer> {
     const balancer = new Balancer();
     try {

@@ -61,7 +61,8 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     plugins: [{ name: "shared-chunks", moduleParsed: (file) => shared.add(file) }],
     // A module that is loaded lazily in one location can be loaded eagerly in another.
     checks: { ineffectiveDynamicImport: false },
-    // Required by `includeDependenciesRecursively: false`. The entry points still export only what their source exports.
+    // Required by `includeDependenciesRecursively: false`. The entry points still export only what their source
+    // exports.
     preserveEntrySignatures: "allow-extension",
     treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
     logLevel: "warn",
@@ -74,7 +75,7 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
     minify: { compress: true, mangle: false, codegen: false },
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
-    // The chunks of all other modules follow from the imports, so importing one part does not load the others.
+    // The chunks of all other modules follow from their imports, so importing one part does not load the others.
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [
@@ -88,7 +89,8 @@ async function bundle(input: Record<string, string>, dir: string): Promise<void>
 
 /**
  * Puts the modules that the same main parts import into one chunk, because loading many small files makes every command
- * slower. Modules that another entry point imports too have chunks of their own, so that it does not load the rest.
+ * slower. A module that another entry point also imports has a separate chunk, so that the other entry point does not
+ * load the rest.
  */
 class SharedChunks {
   readonly #parts: readonly string[];

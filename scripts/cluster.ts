@@ -68,7 +68,7 @@ class Cluster {
     return (await server.createDatabase()).url(migrator);
   }
 
-  /** Each gateway has a root folder of its own, as on another machine. */
+  /** Each gateway has a separate root folder, as on a separate machine. */
   #gateway(number: number, family: string, store: string): SupervisedGateway {
     const dir = join(this.#folder, `gateway-${number}`);
     const config = join(family, configNames[0] ?? "");
@@ -100,7 +100,7 @@ class Cluster {
     say(`  link        ${url}/${code}`);
     say("              open it in a browser within ten minutes; it works once\n");
     say(
-      "To see another gateway continue the runs of one that fails, end one with kill -9 and its process number.",
+      "To see another gateway continue the runs of one that fails, kill one with kill -9 and its process ID.",
     );
     say("Press Ctrl-C to stop everything and delete its data.");
   }

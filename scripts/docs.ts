@@ -19,13 +19,13 @@ const { values } = parseArgs({
 });
 if (!/^\/(?:[^/]+\/)*$/.test(values.base))
   throw new Error(
-    `--base is a path that begins and ends with a slash, such as /docs/, and not "${values.base}"`,
+    `--base must be a path that begins and ends with a slash, such as /docs/, not "${values.base}"`,
   );
 
 const tools = join(root, "site/.build");
 const pages = join(tools, "pages");
 const out = join(root, "site/dist");
-/** The title of a page that only the search of a complete site finds. */
+/** The title of a page. The search finds it only if the site is complete. */
 const knownTerm = "sessions_spawn";
 
 installPinned({ name: "docs", size: "150 MB", pinned: join(root, "site"), folder: tools });
@@ -51,7 +51,7 @@ console.log(
 if (values.serve) spawn(process.execPath, [vitepress, "preview", pages], { stdio: "inherit" });
 else console.log("To read it on this machine: npm run docs -- --serve");
 
-/** Writes VitePress's configuration, with a side bar in the order of the list of pages. */
+/** Writes VitePress's configuration, with a sidebar in the order of the list of pages. */
 function configure(names: readonly string[]): void {
   const folder = join(pages, ".vitepress");
   mkdirSync(join(folder, "theme"), { recursive: true });

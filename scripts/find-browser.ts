@@ -53,8 +53,8 @@ export async function provideBrowser(env: NodeJS.ProcessEnv = process.env): Prom
 }
 
 /**
- * The first three are the suggestions of Chromium's hidden address bar, which it renders as web pages of their own. They
- * cost more than the page under test. The list replaces Playwright's and therefore repeats it.
+ * The first three features are the suggestions of Chromium's hidden address bar, which Chromium renders as separate web
+ * pages. They use more CPU than the page under test. This list replaces Playwright's own list and therefore repeats it.
  */
 export const disabledFeatures = [
   "WebUIOmniboxPopup",

@@ -6,7 +6,7 @@ import { join } from "node:path";
 export interface PinnedPackages {
   /** The name of the command that needs the packages, for messages and for the stamp. */
   readonly name: string;
-  /** About how much is downloaded. */
+  /** The approximate download size. */
   readonly size: string;
   /** The folder with `package.json` and the lock file. */
   readonly pinned: string;
@@ -28,7 +28,9 @@ export function installPinned({ name, size, pinned, folder, isWithoutOptional }:
   const wanted = createHash("sha256").update(contents.join()).digest("hex");
   const stampFile = join(folder, `.${name}`);
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === wanted) return;
-  console.error(`${name}: installing its packages: about ${size}, a minute or two, only this once.`);
+  console.error(
+    `${name}: installing its packages (about ${size}). This takes a minute or two and happens only once.`,
+  );
   rmSync(stampFile, { force: true });
   mkdirSync(folder, { recursive: true });
   for (const file of files) copyFileSync(join(pinned, file), join(folder, file));

@@ -38,7 +38,10 @@ const dictionary: SourceFile = {
 
 /** How many of the most frequent words are read. */
 const wordCount = 40_000;
-/** How many stems are related by their vectors. This and the next two were chosen on half of the recall questions. */
+/**
+ * How many stems are related by their vectors. This number and the next two were chosen on half of the recall
+ * questions.
+ */
 const stemCount = 7500;
 const mostNeighbors = 8;
 const leastCosine = 0.45;
@@ -96,7 +99,7 @@ function readPackage({ name, version, file, integrity }: SourceFile): string {
   return readFileSync(join(folder, "package", file), "utf8");
 }
 
-/** Removes the mean and the two main directions, which say how frequent words are rather than what they mean. */
+/** Removes the mean and the two main directions, which represent how frequent words are rather than what they mean. */
 function removeCommon(some: readonly Stem[]): Stem[] {
   const mean = new Float64Array(100);
   for (const { vector } of some) add(mean, vector, 1 / some.length);

@@ -78,10 +78,8 @@ function takeLock() {
   let isReported = false;
   while (!tryLock()) {
     if (Date.now() > until)
-      fail(
-        `another set-up has been running for ten minutes. If it is not running any more, delete ${lockFile}`,
-      );
-    if (!isReported) say("another set-up is running here; waiting for it …");
+      fail(`another setup has been running for ten minutes. If it is no longer running, delete ${lockFile}`);
+    if (!isReported) say("another setup is running here; waiting for it …");
     isReported = true;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
   }
@@ -101,8 +99,8 @@ function tryLock() {
 }
 
 /**
- * Renames the lock instead of deleting it, so that only one of two processes that find it stale gets it. A valid lock
- * is restored.
+ * Renames the lock instead of deleting it, so that if two processes find it stale, only one of them takes it. A valid
+ * lock is restored.
  */
 function setAside() {
   const aside = `${lockFile}.${process.pid}`;

@@ -27,7 +27,7 @@ interface Running {
 const firstPauseMs = 1000;
 const longestPauseMs = 30_000;
 
-/** A gateway process that is started again if it ends by itself. */
+/** A gateway process that is restarted if it exits on its own. */
 export class SupervisedGateway {
   readonly #options: SupervisedOptions;
   readonly #stopping = new AbortController();
@@ -70,7 +70,7 @@ export class SupervisedGateway {
       const [code, signal] = await running.ended;
       this.#setAddress(null);
       if (this.#stopping.signal.aborted) return;
-      say(`${title} (process ${pid}) has ended: ${signal ?? `exit status ${code}`}. It is started again.`);
+      say(`${title} (process ${pid}) has ended: ${signal ?? `exit status ${code}`}. Restarting it.`);
     }
   }
 
@@ -107,7 +107,7 @@ export class SupervisedGateway {
     const failed = ended.then(() => {
       throw new Error(`${capitalize(name)} could not start.`);
     });
-    // Without a reader, the rejection of a gateway that ends later would be unhandled.
+    // If the gateway ends later, no caller handles the rejection.
     failed.catch(() => undefined);
     return { child, ended, address: await Promise.race([readStart(child), failed]) };
   }

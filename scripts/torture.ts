@@ -108,7 +108,7 @@ const { values } = parseArgs({
 });
 const share = Number(values.share);
 if (!(share > 0 && share <= 1))
-  throw new Error(`--share is above 0 and at most 1, and not "${values.share}"`);
+  throw new Error(`--share must be above 0 and at most 1, not "${values.share}"`);
 const seed = process.env.SKEIN_SEED ?? String(randomInt(10 ** 9));
 const repetitions = repetitionsFor(share);
 
@@ -119,7 +119,7 @@ else runParts(values.part.length === 0 ? parts : values.part.map(partOf));
 function partOf(given: string): Part {
   const part = parts.find(({ name }, index) => given === name || given === String(index + 1));
   if (part === undefined)
-    throw new Error(`There is no part "${given}". npm run torture -- --list names them.`);
+    throw new Error(`There is no part "${given}". List the parts with npm run torture -- --list.`);
   return part;
 }
 

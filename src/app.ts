@@ -67,7 +67,10 @@ export interface SkeinOptions {
    * to `~/.skein`.
    */
   readonly dir?: string;
-  /** If `true`, everything is kept in memory until the process exits. With your own `store`, this applies only to its runs. */
+  /**
+   * If `true`, everything is kept in memory until the process exits. With your own `store`, this applies only to its
+   * runs.
+   */
   readonly memory?: boolean;
   /**
    * Your own store, instead of files in `dir`. Any store that passes the conformance kit can be used. Runs of its
@@ -80,7 +83,10 @@ export interface SkeinOptions {
    * such as a gateway's admin token.
    */
   readonly backend?: Backend;
-  /** Stores that a call's context can select with its `store` field. After a restart, runs find them by these names. */
+  /**
+   * Stores that a call's context can select with its `store` field. After a restart, runs find the stores by these
+   * names.
+   */
   readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
   /**
@@ -103,8 +109,8 @@ export interface SkeinOptions {
   readonly metrics?: boolean;
   /**
    * `false` accepts input but leaves it for another process to run. `"own"` runs only input that this instance has
-   * accepted itself and the runs that this input waits for. Use it in a program that exits when its own request has
-   * ended.
+   * accepted itself and the runs that this input waits for. Use `"own"` in a program that exits when its own request
+   * has ended.
    */
   readonly workers?: boolean | "own";
   /** Receives errors that do not belong to any run. By default, they are logged. */
@@ -118,8 +124,8 @@ export interface SkeinOptions {
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /**
-   * The folder where the search for a configuration starts. It is also the base for relative paths and the folder for
-   * sessions without their own.
+   * The folder where the search for a configuration starts. It is also the base for relative paths and the working
+   * directory of sessions for which no other one is set.
    */
   readonly cwd?: string;
   readonly clock?: Clock;
@@ -160,7 +166,7 @@ export interface OpenOptions extends SkeinOptions {
 
 /**
  * Opens everything that one process needs. `inside` receives the app before anything runs, so a listener that
- * subscribes there misses no events. It is used by the command line and by tests.
+ * subscribes there misses no events. Used by the CLI and by tests.
  */
 export async function openSkein(
   given: OpenOptions = {},
@@ -219,7 +225,7 @@ export async function openSkein(
     const opened = { ...shared, store: endHooks.store, spaces, files, endHooks, bus, hooks, agents };
     const { app, start } = await wire(opened, options, {
       onMount: () => {
-        // From now on, requests come from users other than the program's own user.
+        // From now on, requests can come from users other than the program's own user.
         processFolder.users = "unnamed";
       },
       closeRest: async () => {
@@ -401,7 +407,7 @@ const defaultLeaseMs = 30_000;
 
 /**
  * Completes changes that earlier processes left unfinished, and reports stores that runs are waiting for. A store that
- * is down is retried.
+ * is unavailable is retried later.
  */
 async function settleStores({ spaces, store, runs, report }: App): Promise<void> {
   await store.work.settle().catch(report);
@@ -469,7 +475,8 @@ class Mounts {
     if (this.#isClosed) throw wasClosed();
     if (this.#root === null) {
       throw new SkeinError("unavailable", {
-        problem: "A gateway needs a folder for its tokens, but this Skein keeps everything in memory",
+        problem:
+          "A gateway needs a folder for its tokens, but this Skein instance keeps everything in memory",
         advice: "Pass dir to createSkein",
       });
     }
@@ -488,8 +495,8 @@ class Mounts {
 /** The error for calls to a closed Skein instance and for calls that are still waiting when it closes. */
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
-    problem: "This Skein was closed",
-    advice: "Open a new Skein with createSkein; it continues accepted input",
+    problem: "This Skein instance was closed",
+    advice: "Open a new instance with createSkein; it continues accepted input",
   });
 }
 
@@ -530,7 +537,10 @@ async function configOf(
   return { loaded, configured: configuredAgents(loaded, hasCode) };
 }
 
-/** Logs adoptions with their session. A caller with its own `report` receives every recovery instead. */
+/**
+ * Logs each recovery that concerns a session as a warning. If the caller passed `report`, `report` receives every
+ * recovery instead.
+ */
 function recoveryReport(
   options: SkeinOptions,
   { log }: Watching,

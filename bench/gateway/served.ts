@@ -2,7 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** A server in another process, and what else can be requested from it. */
+/** A server in another process, and the other requests that it accepts. */
 
 export type Wish =
   /** Serves the page from the folder `console` if it is given. */

@@ -10,7 +10,8 @@ export interface SessionPlace {
 type Query = Readonly<Record<string, string | undefined>>;
 
 /**
- * An object that belongs to a user. Without a user, it belongs to the unnamed user or, in a URL, to the token's user.
+ * An object that belongs to a user. If `userId` is absent, it belongs to the unnamed user or, in a URL, to the token's
+ * user.
  */
 interface Owned {
   readonly userId?: string | null | undefined;

@@ -28,7 +28,7 @@ export function findSiteProblems(folder: string, base: string, term: string): st
         if (path === null || !isThere(path)) return [`${page.path}: ${address} leads nowhere`];
         const linked = byPath.get(path) ?? byPath.get(`${path}.html`);
         const isHeading = anchor === "" || linked === undefined || linked.ids.has(decodeURIComponent(anchor));
-        return isHeading ? [] : [`${page.path}: ${address} is no heading`];
+        return isHeading ? [] : [`${page.path}: ${address} is not a heading`];
       }),
   ]);
   const styles = [...files].filter((file) => file.endsWith(".css"));
@@ -60,7 +60,7 @@ function isElsewhere(address: string): boolean {
   return /^(?:https?:)?\/\//.test(address);
 }
 
-/** Returns the file that an address means, or `null` outside the site. */
+/** Returns the file that an address refers to, or `null` if the address is outside the site. */
 function locate(from: string, target: string, base: string): string | null {
   if (target.startsWith("/") && !target.startsWith(base)) return null;
   const path = target.startsWith("/")

@@ -22,7 +22,7 @@ export async function writeCliReference(): Promise<string> {
   ].join("\n");
 }
 
-/** The command and its subcommands. Each is loaded in a program of its own, by asking for its help. */
+/** Describes a command and its subcommands. Each one is loaded by a separate `Command` that is asked for its help. */
 async function describeCommands(path: readonly string[]): Promise<DescribedCommand[]> {
   let help = "";
   const print = (text: string) => {

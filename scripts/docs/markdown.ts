@@ -34,7 +34,7 @@ export function mapProse(markdown: string, change: (line: string, index: number)
     .join("\n");
 }
 
-/** Moves the end of inline code that is broken over two lines to the first of them. */
+/** Joins inline code that is broken over two lines by moving its end to the first line. */
 export function joinInlineCode(markdown: string): string {
   let isOpen = false;
   const marked = mapProse(markdown, (line) => {

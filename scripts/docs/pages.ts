@@ -3,7 +3,7 @@ import { dirname, join, posix } from "node:path";
 import { root } from "../steps.ts";
 import { headingsOf, joinInlineCode, linksOf, plainText } from "./markdown.ts";
 
-/** A Markdown file of the repository that is a page of the site. */
+/** A Markdown file in the repository that becomes a page of the site. */
 export interface Page {
   /** Its path in the repository. */
   readonly source: string;
@@ -17,7 +17,7 @@ export interface SideBarSection {
   readonly items: readonly { text: string; link: string }[];
 }
 
-/** The list of all pages, which determines the order of the side bar. */
+/** The list of all pages, which determines the order of the sidebar. */
 export const contentsPage = "docs/README.md";
 
 /** Addresses of pages outside `docs/`. */
@@ -69,7 +69,7 @@ export function collectPages(): Page[] {
   return [...pages.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** The sections of the list of pages. A link with an anchor has the title of its heading. */
+/** The sections of the list of pages. The title of a link with an anchor is the heading that the anchor names. */
 export function readSideBar(): SideBarSection[] {
   const { text } = readPage(contentsPage);
   return text

@@ -74,7 +74,7 @@ function rowOf({ path, schema }: Setting): string {
 function valuesOf(schema: Schema): string[] {
   if (schema.$ref !== undefined) return [];
   if (schema.anyOf !== undefined) return schema.anyOf.flatMap(valuesOf);
-  // The other parts of a value only restrict its type.
+  // The other members of `allOf` only restrict the type of the first.
   if (schema.allOf !== undefined) return schema.allOf.slice(0, 1).flatMap(valuesOf);
   if (schema.enum !== undefined) return schema.enum.map((each) => `\`${each}\``);
   if (schema.const !== undefined) return [`\`${schema.const}\``];

@@ -21,7 +21,9 @@ export function writePages(folder: string): void {
   }
 }
 
-/** `titles` contains the title of each page of the site. A link whose text is a file name gets the page's title instead. */
+/**
+ * `titles` contains the title of each page of the site. A link whose text is a file name gets the page's title instead.
+ */
 function convert(page: Page, titles: ReadonlyMap<string, string>, folder: string): string {
   const markdown = page.text.replaceAll(/<!--[\s\S]*?-->\n?/g, "");
   const linked = mapLinks(markdown, ({ target, text: label, isImage }) => {
@@ -42,8 +44,8 @@ function convert(page: Page, titles: ReadonlyMap<string, string>, folder: string
 const drawingStyle = /<style>([\s\S]*?)<\/style>/;
 
 /**
- * A drawing with colors for both themes becomes part of the page, whose theme it follows. Vue allows no styles in a page,
- * so they are in the theme. Other images are copied.
+ * A drawing with colors for both themes becomes part of the page and follows the page's theme. Vue allows no styles in
+ * a page, so the drawing's styles are in the site's theme. Other images are copied.
  */
 function showImage(file: string, label: string, folder: string): string {
   const drawing = readDrawing(file);
@@ -60,7 +62,7 @@ function readDrawing(file: string): string | null {
   return text.includes("light-dark(") ? text : null;
 }
 
-/** The styles of the drawings, without the choice of the theme, which belongs to the page. */
+/** Returns the drawings' styles without the `:root` rule, which selects the theme. The page selects it instead. */
 export function collectDrawingStyles(): string {
   const drawings = globSync("docs/images/*.svg", { cwd: root }).map((file) => readDrawing(file) ?? "");
   return drawings

@@ -1,19 +1,22 @@
 import { readFileSync } from "node:fs";
 import type { RowResult } from "../../bench/results.ts";
 
-/** What a day consists of. These are assumptions; everything that concerns Skein itself is measured. */
+/** What a day consists of. These values are assumptions. Everything that concerns Skein itself is measured. */
 export const day = {
   sessions: 1_000_000,
   turnsPerSession: 5,
   /** The busiest moment of the day has this many times the average rate. */
   peakFactor: 1.8,
-  /** Mean time for an answer of the model. A turn has two: one calls two tools, the other is the answer. */
+  /**
+   * The mean time for one answer of the model. A turn has two answers: the first calls two tools, and the second is the
+   * reply.
+   */
   thinkMs: 4000,
   modelCalls: 2,
   toolMs: 500,
   /** Mean time until the user writes again. */
   pauseMs: 30_000,
-  /** The pieces in which a model sends the answers of a turn. Each one is an event. */
+  /** The number of pieces in which a model sends the answers of a turn. Each piece is an event. */
   deltasPerTurn: 60,
   /** Share of turns with an image, and its size. */
   imageShare: 0.02,
@@ -56,11 +59,11 @@ export interface ServiceTimes {
   readonly events: number;
   readonly eventCpuMs: number;
   readonly eventDatabaseCpuMs: number;
-  /** The CPU time of the database for one look of a process at the feed. */
+  /** The CPU time of the database for one read of the feed by a process. */
   readonly feedReadCpuMs: number;
 }
 
-/** How often a process looks at the feed at most, and how often it notifies the others at most. */
+/** The maximum number of times per second that a process reads the feed, and that it notifies the others. */
 export const looksPerSecond = 50;
 
 const resultsFolder = new URL("../../bench/results/", import.meta.url);
@@ -82,7 +85,7 @@ export function readServiceTimes(): ServiceTimes {
     events: crowded("events"),
     eventCpuMs: feed("usCpuSent") / 1000,
     eventDatabaseCpuMs: feed("usDatabaseCpu") / 1000,
-    // A batch is written once and was read once.
+    // A batch is written once and was read once in the measurement.
     feedReadCpuMs: feed("usDatabaseCpu") / 1000 / (2 * feed("batchesPerEvent")),
   };
 }

@@ -146,7 +146,7 @@ class Replay {
   }
 }
 
-/** The cores of the database that are left when every process looks at the feed as often as it can. */
+/** The cores of the database that are left if every process reads the feed as often as it can. */
 export function coresForTurns({ feedReadCpuMs }: ServiceTimes): number {
   const { processes, databaseCores } = deployment;
   return databaseCores - Math.ceil((processes * looksPerSecond * feedReadCpuMs) / 1000);

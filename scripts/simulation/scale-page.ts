@@ -27,7 +27,7 @@ export function replayLoads(times: ServiceTimes, dayMs = replayMs): DayReport[] 
 
 export function withGenerated(page: string, generated: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from === -1 || to < from) throw new Error("docs/scale.md has lost its markers; restore them");
+  if (from === -1 || to < from) throw new Error("docs/scale.md does not contain its markers. Restore them.");
   return `${page.slice(0, from + begin.length)}\n\n${generated}\n\n${page.slice(to)}`;
 }
 
@@ -35,11 +35,11 @@ export function renderScale(times: ServiceTimes, reports: readonly DayReport[]):
   return [
     "### The arithmetic",
     arithmetic(times),
-    "### The walls",
+    "### The limits",
     walls(times),
     "### The simulation",
     overview(reports),
-    "Utilization in the busiest hour, and the 99th percentile of the wait in front of it:",
+    "Utilization of each station in the busiest hour, and the 99th percentile of the wait for it:",
     utilization(reports),
     verdict(reports),
     "### The cost, with assumed prices",
@@ -82,7 +82,7 @@ function arithmetic(times: ServiceTimes): string {
       `${number((peak * times.walKb) / 1000)} MB/s at the peak`,
     ],
     [
-      "runs at the same time (Little's law)",
+      "concurrent runs (Little's law)",
       `${number(peak)}/s × ${number(turnSeconds)} s`,
       `${number(peak * turnSeconds)} at the peak`,
     ],
@@ -136,16 +136,16 @@ function cost(times: ServiceTimes): string {
       ["database server", `${dollars(databaseHour)} per hour`, dollars(daily.database)],
       [`${machines} machines`, `${dollars(machineHour)} per hour each`, dollars(daily.machines)],
       [
-        `storage of ${keptDays} days, ${number(gigabytes * keptDays)} GB`,
-        `${dollars(gigabyteMonth)} per GB and month`,
+        `storage for ${keptDays} days, ${number(gigabytes * keptDays)} GB`,
+        `${dollars(gigabyteMonth)} per GB per month`,
         dollars(daily.storage),
       ],
-      ["together", "", dollars(daily.database + daily.machines + daily.storage)],
+      ["total", "", dollars(daily.database + daily.machines + daily.storage)],
     ],
   );
 }
 
-/** For each station, the number of sessions a day at which it alone would be busy all the time at the peak. */
+/** For each station, the number of sessions per day at which that station alone would be fully occupied at the peak. */
 function walls(times: ServiceTimes): string {
   const events = times.events + day.deltasPerTurn;
   const runMs = day.modelCalls * day.thinkMs + (day.modelCalls - 1) * day.toolMs;
@@ -169,7 +169,7 @@ function walls(times: ServiceTimes): string {
       `${number(turns)}/s`,
       `${number(Number(sessions.toPrecision(2)))}`,
     ]);
-  return table(["station, lowest first", "servers", "turns at most", "sessions a day at most"], lines);
+  return table(["station, lowest limit first", "servers", "maximum turns", "maximum sessions a day"], lines);
 }
 
 function overview(reports: readonly DayReport[]): string {
@@ -210,7 +210,7 @@ function verdict(reports: readonly DayReport[]): string {
   );
   const most = Math.max(0, ...fine.map(({ load }) => load));
   return [
-    `This deployment carries ${most} million sessions a day without a saturated station.`,
+    `This deployment carries ${most} million sessions a day without saturating any station.`,
     ...full,
   ].join(" ");
 }
@@ -221,7 +221,7 @@ function number(value: number): string {
 }
 
 function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return `${Math.round(share * 100)}%`;
 }
 
 function duration(ms: number): string {

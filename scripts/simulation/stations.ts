@@ -140,7 +140,7 @@ export class Station {
   }
 }
 
-/** Returns the values that half and 99 of 100 values do not exceed. */
+/** Returns the values that 50% and 99% of the values do not exceed. */
 export function percentiles(values: readonly number[]): { readonly p50: number; readonly p99: number } {
   const sorted = Float64Array.from(values).sort();
   const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;

@@ -72,14 +72,14 @@ export class SessionLog<T> {
     });
   }
 
-  /** Makes the next read start over. Waits for a read in progress, which would keep the index. */
+  /** Makes the next read start over. Waits for a read in progress, which would otherwise cache the index again. */
   forget(sessionId: string): Promise<void> {
     return this.#mutex.run(sessionId, async () => {
       this.#cached.take(sessionId);
     });
   }
 
-  /** Appends entries after `parentId`, which starts a branch unless it is the leaf. */
+  /** Appends entries after `parentId`. If `parentId` is not the leaf, this starts a branch. */
   async appendAfter(sessionId: string, parentId: string | null, items: readonly AppendItem[]): Promise<void> {
     const append = (options: AppendOptions) =>
       this.#store.sessions.append(this.#scope, sessionId, items, options);
@@ -112,7 +112,7 @@ export class SessionLog<T> {
     await this.forget(sessionId);
   }
 
-  /** Without a position, a store returns the newest page. */
+  /** Reads from the end, because a store returns the newest page if no position is given. */
   async #readWhole(sessionId: string): Promise<(readonly Entry[])[]> {
     const pages: (readonly Entry[])[] = [];
     for (let before: string | undefined; ; ) {
@@ -146,7 +146,7 @@ export async function findOrCreateSession(
   try {
     return await store.sessions.create(scope, init);
   } catch (error) {
-    // Another process has created it in the meantime.
+    // Another process might have created the session in the meantime.
     const created = codeOf(error) === "conflict" ? await findSession(store, scope, init.key) : null;
     if (created === null) throw error;
     return created;

@@ -63,7 +63,7 @@ function checkUrl(id: string, text: string): string {
     throw invalidChannel(id, "has a url that is not http or https", `Correct channels.${id}.url`);
   }
   if (url.username !== "" || url.password !== "") {
-    throw invalidChannel(id, "has a url with a user or password", "Remove them; messages are signed instead");
+    throw invalidChannel(id, "has a url with a user or password", "Remove both; messages are signed instead");
   }
   return url.href;
 }

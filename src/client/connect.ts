@@ -79,7 +79,7 @@ const entrySigns = ["entry.appended", "session.*"];
 
 type StateListener = (state: ClientState, error: CallError | null) => void;
 
-/** Calls go over one socket, each event stream has its own, and the sessions being followed share others. */
+/** All calls share one socket. Each event stream has its own socket. Followed sessions share further sockets. */
 export class Client implements SkeinClient {
   readonly #settings: ClientSettings;
   readonly #connection: Connection;

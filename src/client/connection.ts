@@ -7,7 +7,7 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket, ReceivedResponse, SocketSettings } from "./socket.ts";
 import { closeError, Heartbeat, heartbeatFrame, openSocket, reconnectsAfter } from "./socket.ts";
 
-/** A connection to a gateway that outlives its sockets. */
+/** A connection to a gateway. It replaces its socket when the socket is lost. */
 
 export interface ConnectionSettings extends SocketSettings {
   /** `null` disables reconnecting. */
@@ -28,7 +28,7 @@ const steadyMs = 5000;
 
 /**
  * When many clients reconnect at the same time, the gateway accepts them one by one. A client that gives up goes to the
- * end of the queue. The handshake timeout therefore doubles after each handshake that timed out.
+ * end of the queue. The handshake timeout therefore doubles after each handshake that timed out, up to this factor.
  */
 const mostPatience = 8;
 
@@ -170,7 +170,7 @@ export class Connection {
   }
 }
 
-/** A gateway that fails for a valid token might recover. */
+/** Whether a later attempt might succeed. A gateway that is unavailable or fails internally might recover. */
 function mayComeAgain(refusal: CallError): boolean {
   return ["unavailable", "internal"].includes(refusal.code) || isTransient(refusal);
 }
@@ -207,7 +207,7 @@ export class Requests {
   /** From the gateway's `hello`. */
   frameBytes: number = wireLimits.frameBytes;
 
-  /** `send` writes to the open socket. If there is none, the request waits for the next socket. */
+  /** `send` writes to the open socket. If it is `null`, the request waits for the next socket. */
   add(
     method: string,
     params: unknown,
@@ -265,7 +265,7 @@ export class Requests {
     }
   }
 
-  /** Called when the connection has ended permanently. Requests that were sent might still have been executed. */
+  /** Called when the connection has ended permanently. Requests that were sent might have been executed. */
   end(error: CallError): void {
     for (const [id, waiting] of [...this.#waiting]) {
       const isOpen = waiting.isSent && !waiting.isIdempotent;
@@ -300,7 +300,7 @@ function tooLarge(method: string, bytes: number): CallError {
   return new CallError({ code: "too_large", message });
 }
 
-/** A UTF-16 unit takes at most three bytes of UTF-8. */
+/** A UTF-16 code unit takes at most three bytes of UTF-8. */
 function isLonger(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return false;
   return text.length > bytes || encoder.encode(text).length > bytes;

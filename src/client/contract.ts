@@ -19,14 +19,17 @@ export interface SocketLike {
 export type SocketClass = new (url: never) => SocketLike;
 
 /**
- * Options for a connection. `reconnect` sets the delay between attempts and how long to keep trying (`forMs`, or
- * forever if absent). `false` disables reconnecting.
+ * Options for a connection. `reconnect` sets the delay between attempts and how long to keep trying (`forMs`; by
+ * default, forever). `false` disables reconnecting.
  */
 export interface ConnectOptions {
   readonly token: string;
   /** The name of the client program, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
-  /** The handshake timeout, 10 s by default. It doubles after each handshake that times out, up to eight times the value. */
+  /**
+   * The handshake timeout, 10 s by default. It doubles after each handshake that times out, up to eight times the
+   * value.
+   */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
   /** Defaults to the global WebSocket. */
@@ -52,13 +55,14 @@ export interface SkeinClient extends WatchedCalls {
   readonly hello: HelloPayload;
   readonly state: ClientState;
   /**
-   * Calls the listener on every change. For `closed`, it receives the error that ended the connection, unless the
-   * connection was ended by `close`. Returns a function that removes the listener.
+   * Calls the listener on every change. On `closed`, the listener receives the error that ended the connection, or
+   * `null` after `close`. Returns a function that removes the listener.
    */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
   /**
    * Yields each of a session's entries once, in log order, and then each new entry as it is written, across reconnects.
-   * It follows the session that `key` currently refers to, even after a reset.
+   * Keeps following the session that `key` refers to at the time of the call, even after a reset moves the key to a new
+   * session.
    */
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
   /**
@@ -73,8 +77,8 @@ export interface SkeinClient extends WatchedCalls {
 
 /**
  * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry might
- * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one. `remedy` is the end of the message
- * that says what to do next, if there is one.
+ * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one. `remedy` is the last part of the
+ * message, which says what to do next, if there is one.
  *
  * @example
  * ```ts

@@ -39,7 +39,7 @@ function withRoom(events: readonly ReceivedEvent[], most: number): ReceivedEvent
   return [...events.slice(0, at), gapFor(lost), ...kept];
 }
 
-/** Whether the event can be dropped. This is the case for a lossy event and for an earlier gap, which is merged. */
+/** Whether the event can be dropped. This applies to lossy events, and to earlier gaps, which are merged. */
 function mayGo({ event, payload }: ReceivedEvent): boolean {
   return event === "gap" ? payload.reason === "slow" : lossyEvents.includes(event);
 }

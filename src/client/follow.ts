@@ -8,8 +8,8 @@ import { retryWhileTransient } from "./retry.ts";
 import type { WatchListener } from "./watches.ts";
 
 /**
- * Yields each of a session's entries once. Each page starts after the last entry read, and events only signal that
- * there might be another page. Lost, late or repeated events are harmless.
+ * Yields each of a session's entries once. Each page starts after the last entry read. Events only signal that there
+ * might be another page, so lost, late or repeated events are harmless.
  */
 
 export interface FollowDeps {
@@ -66,7 +66,7 @@ export async function* follow(
 /** The abort reason for a client that was closed on purpose. */
 export const closedByUser = Symbol("closed");
 
-/** Coalesces signals. After a failure, waiting rejects with the failure. */
+/** Coalesces signals. After a failure, `rung` rejects with its reason. */
 class Bell implements WatchListener {
   #rings = Promise.withResolvers<void>();
   #failure: { readonly reason: unknown } | null = null;
@@ -92,7 +92,7 @@ class Bell implements WatchListener {
   }
 }
 
-/** Reads pages from a session and retries while that might help. */
+/** Reads pages from a session. Retries after transient errors, and requests smaller pages if a page is too large. */
 class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;

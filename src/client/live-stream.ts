@@ -9,8 +9,8 @@ import { delayBefore } from "./retry.ts";
 import type { LiveSocket } from "./socket.ts";
 
 /**
- * Receives events over a separate socket. Frames do not identify their subscription, and disconnecting a slow reader
- * must not affect calls. After a reconnect, the stream resumes after the last event.
+ * Receives events over a separate socket, because frames do not identify their subscription and because disconnecting a
+ * slow reader must not affect calls. After a reconnect, the stream resumes after the last event.
  */
 
 export interface StreamOptions {

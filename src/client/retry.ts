@@ -6,7 +6,7 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Returns an exponential backoff delay, with jitter on its second half. */
+/** Returns a random delay between half of the exponential backoff and all of it. */
 export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
   const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
   return whole / 2 + (whole / 2) * random();
@@ -48,8 +48,8 @@ export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<
 const patience = { minMs: 250, maxMs: 10_000 };
 
 /**
- * Retries while the gateway returns a transient error, or while `mayPass` accepts the error. Rejects with the signal's
- * reason when it is aborted.
+ * Retries while the gateway returns a transient error, or while `mayPass` accepts the error. If the signal is aborted,
+ * rejects with its reason.
  */
 export async function retryWhileTransient<T>(
   timing: Timing,

@@ -124,7 +124,7 @@ class WatchSocket {
     watch.listener.ring();
   }
 
-  /** An event that does not belong to a session, such as a gap, can concern any of them. */
+  /** An event that does not belong to a session, such as a gap, can concern any session. */
   #take({ payload }: EventFrame): void {
     const { sessionKey } = payload as { readonly sessionKey?: string };
     for (const watch of this.#watches) {
@@ -143,7 +143,7 @@ class WatchSocket {
     void this.#connection.close();
   }
 
-  /** If this fails, the socket was lost and its subscriptions with it, or the events are merely not needed. */
+  /** A failure is harmless. Either the subscription ended together with its socket, or its events are ignored. */
   #unsubscribe(subscriptionId: string): void {
     if (this.#connection.socket === null) return;
     this.#request("sessions.unsubscribe", { subscriptionId }).catch(() => undefined);

@@ -5,18 +5,18 @@ import type { Source } from "./tree.ts";
 /**
  * An agent's settings, with `defaults` applied. `model` is `null` if none is configured, in which case `defaultModel`
  * picks one. Paths are absolute. If `cwd` is `null`, the caller's current directory is used. An empty `tools.allow`
- * allows all tools, and `deny` takes precedence. If the visibility is `null`, the value of `tools.sessions.visibility`
- * applies.
+ * allows all tools. `tools.deny` takes precedence. If the visibility is `null`, the value of
+ * `tools.sessions.visibility` applies.
  */
 export type AgentSettings = Config["defaults"];
 
 export type AgentVisibility = AgentSettings["visibility"];
 
-/** A configuration never changes, and each turn needs its agent's settings several times. */
+/** Caches settings, because a configuration never changes and each turn needs its agent's settings several times. */
 const known = new WeakMap<Config["defaults"], WeakMap<object, AgentSettings>>();
 
 /**
- * Returns an agent's settings, each of which falls back to `defaults`. Only `defaults` applies to an agent that is not
+ * Returns an agent's settings. Each setting falls back to `defaults`. Only `defaults` applies to an agent that is not
  * configured.
  */
 export function agentSettings(

@@ -10,7 +10,7 @@ import { pathText } from "./tree.ts";
 /** Every process has these channels. */
 const builtInChannels = ["cli", "console"];
 
-/** Reports agents and channels that channels and schedules name, but that do not exist or cannot be used. */
+/** Reports the agents and channels that channels and schedules refer to but that do not exist or cannot be used. */
 export function checkNames(
   config: Config,
   sources: ReadonlyMap<string, Source>,

@@ -57,8 +57,8 @@ export function defaultModel(env: Environment, { models }: Pick<Config, "models"
 }
 
 /**
- * Returns the default model for the provider's type or, if there is none, its first configured model. Returns `null` if
- * there is neither.
+ * Returns the default model for the provider's type or, if there is none, the provider's first configured model.
+ * Returns `null` if there is neither.
  */
 function firstModel(provider: string, { providers }: Config["models"]): string | null {
   const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;

@@ -94,7 +94,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), suggestion: null };
 }
 
-/** A variable whose top level does not resemble any known key belongs to another program. */
+/** A variable whose top level does not resemble any known key is assumed to belong to another program. */
 function unknownKey(segment: string, group: Group, path: readonly string[]): Found {
   const known = Object.keys(group.fields);
   const suggestion = nearest(folded(segment), known);

@@ -6,8 +6,8 @@ import type { Source } from "./tree.ts";
 
 /**
  * Restricts a new configuration to the commands that an operator has accepted. An MCP server or ACP agent whose
- * command, arguments, environment or folder has changed keeps its accepted settings. A new one is omitted. `waiting`
- * lists both kinds.
+ * command, arguments, environment or folder has changed keeps its accepted settings. A new server or agent is omitted.
+ * `waiting` lists both kinds.
  */
 export function holdCommands(accepted: LoadedConfig, next: LoadedConfig): LoadedConfig {
   const [before, after] = [accepted.config, next.config];

@@ -101,7 +101,7 @@ async function findFile(options: LoadOptions): Promise<{ path: string; text: str
   const path = resolve(cwd, file);
   const text = await readTextFile(path);
   if (text !== null) return { path, text };
-  const advice = "Check the path; relative paths start at the working directory";
+  const advice = "Check the path; relative paths are resolved against the working directory";
   throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
 }
 

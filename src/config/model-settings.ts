@@ -13,7 +13,7 @@ export interface ModelSettings {
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
   readonly vision: boolean | null;
-  /** In dollars per million tokens, or `null` for the built-in price. */
+  /** In dollars per million tokens. If all fields are `null`, the built-in price applies. */
   readonly price: PriceSettings;
   /** Overrides for the wire format's transcript policy. They are applied by `resolveTranscriptPolicy`. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
@@ -28,7 +28,10 @@ export interface PriceSettings {
 
 const noPrice: PriceSettings = { input: null, output: null, cacheRead: null, cacheWrite: null };
 
-/** Returns the settings for `provider/model`, without keys and headers. A model that is not configured gets the defaults. */
+/**
+ * Returns the settings for `provider/model`, without keys and headers. A model that is not configured gets the
+ * defaults.
+ */
 export function modelSettings({ providers }: Models, provider: string, model: string): ModelSettings {
   const settings = own(providers, provider);
   const its = own(settings?.models ?? {}, model);
@@ -49,7 +52,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
   };
 }
 
-/** Derives how thinking is sent back from `reasoningContent`. */
+/** Derives from `reasoningContent` how thinking is sent back to the provider. */
 function returned(
   name: string,
   settings: Models["providers"][string] | undefined,

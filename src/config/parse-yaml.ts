@@ -51,7 +51,7 @@ export function scalarOf(text: string): Written | undefined {
 }
 
 /**
- * Returns a configuration file's text with `store` replaced and everything else untouched, or `null` if `store` is not
+ * Returns a configuration file's text with `store` replaced and everything else unchanged, or `null` if `store` is not
  * set.
  */
 export function replaceStore(text: string, address: string): string | null {
@@ -167,7 +167,7 @@ class TreeBuilder {
 
 const aliasExpected = "the value itself (aliases are not supported)";
 
-/** Returns the problem with a node that is not a value. */
+/** Describes a node that is not a plain value, for use in a message. */
 function foundOf(node: Node): string {
   if (isAlias(node)) return `the alias *${node.source}`;
   return isMap(node) ? "keys" : "a list";

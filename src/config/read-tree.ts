@@ -24,7 +24,7 @@ export interface ReadResult {
   readonly sources: ReadonlyMap<string, Source>;
 }
 
-/** Returns the folder that relative paths from this origin are resolved against. */
+/** Returns the folders that paths from this origin are resolved against. */
 export type PlaceOf = (origin: Origin) => Place;
 
 /** Reads a configuration from its layers. If several layers set a value, the last one wins. */

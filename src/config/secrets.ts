@@ -19,7 +19,7 @@ export function secretValues(config: Config): readonly string[] {
   return [...new Set([...secretsIn(sections, config, []), ...passwordsIn(config)])];
 }
 
-/** Returns the text itself if it is not encoded, such as `100%`. */
+/** Decodes percent-encoded text. Returns the text unchanged if it cannot be decoded, such as `100%`. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -28,7 +28,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Messages of the database can contain the password without the rest of its address. */
+/** Database errors can contain the password without the rest of the address. */
 function passwordsIn({ store, postgres: { workerUrl, migratorUrl, directUrl } }: Config): string[] {
   const urls = [store.kind === "postgres" ? store.url : null, workerUrl, migratorUrl, directUrl];
   return urls.flatMap((url) => {

@@ -38,7 +38,7 @@ export function readAnnouncement(text: string): { readonly label: string; readon
   const replies = found.map(({ groups }) => groups?.quoted ?? "").filter((each) => !isSilentReply(each));
   return {
     label: label.replace(/\\(.)/g, "$1"),
-    // In a short exchange, the first reply is also the last message.
+    // In a short exchange, the first reply is also the last message, so it is shown once.
     reply: replies.length === 0 ? noReply : [...new Set(replies)].join("\n\n"),
   };
 }

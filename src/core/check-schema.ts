@@ -280,8 +280,8 @@ function checkItems(schema: JsonSchema, items: JsonSchema): Check {
 }
 
 /**
- * If the value has the type of one alternative and only its contents are invalid, that alternative's problems are
- * reported.
+ * If the value has the type of one alternative and only its contents are invalid, reports the problems with that
+ * alternative. Otherwise, reports one `anyOf` problem.
  */
 function checkAnyOf(schema: JsonSchema, anyOf: readonly JsonSchema[]): Check {
   const checks = anyOf.map(compiled);

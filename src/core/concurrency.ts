@@ -59,8 +59,8 @@ export class TimeLeft {
   }
 
   /**
-   * Waits once. Returns `false` if the work did not finish in time, in which case the work continues. Rejects if the
-   * work rejects in time.
+   * Can be called only once. Returns `false` if the work did not finish in time, in which case the work continues.
+   * Rejects if the work rejects in time.
    */
   async wait(work: Promise<unknown>): Promise<boolean> {
     try {

@@ -167,7 +167,7 @@ function withinBudget(
 
 /** Messages never change, and the context is rebuilt at every step, so each message is measured only once. */
 const sizes = new WeakMap<ContextMessage, number>();
-/** An image costs a limited number of tokens, regardless of its size. */
+/** The number of bytes to count for an image. An image costs a limited number of tokens, regardless of its size. */
 const imageBytes = 12_000;
 
 /** Returns the size of the part of a message that a model sees, without `details`, usage and metadata. */
@@ -179,7 +179,7 @@ function shownBytes(message: ContextMessage): number {
   return size;
 }
 
-/** Returns what counts against a byte budget in a context. */
+/** Returns the number of bytes in a context that count against a byte budget. */
 export function contextBytes({ messages }: Pick<SessionContext, "messages">): number {
   return messages.reduce((sum, message) => sum + shownBytes(message), 0);
 }
@@ -272,7 +272,7 @@ function timeOf(entry: Entry): number {
 }
 
 type Replacement = ContextEdit["replacement"];
-/** Replacements by the ID of the entry they replace. */
+/** Replacements, keyed by the ID of the edited entry. */
 export type ContextEdits = ReadonlyMap<string, Replacement>;
 
 /** If an entry was edited several times, the last edit applies. */

@@ -12,7 +12,7 @@ export interface DueTimes {
 export const cronPattern =
   "^(?:@(?:yearly|annually|monthly|weekly|daily|hourly)|[^\\s@]+(?:[ \\t]+[^\\s@]+){4})$";
 
-/** Starts with a letter, so that an offset, which has no daylight saving time, is not accepted. */
+/** Must start with a letter. Offsets are rejected because they have no daylight saving time. */
 export const timeZonePattern = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 
 /** Every expression that is ever due is due within a few years of this time. */
@@ -37,8 +37,8 @@ const cronFields = [
 ] as const;
 
 /**
- * Returns what an invalid expression needs: a valid field, or a time that occurs. Returns `null` if it does not have five
- * fields.
+ * Returns what an invalid expression needs: a valid field, or a time that occurs. Returns `null` if the expression does
+ * not have five fields.
  */
 export function describeCronProblem(text: string): string | null {
   if (!new RegExp(cronPattern).test(text) || text.startsWith("@")) return null;

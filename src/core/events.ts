@@ -145,8 +145,8 @@ export type Emit = (event: SkeinEvent) => void;
 /** The events of all processes that use the same store. */
 export interface SharedEvents {
   /**
-   * `onLoss` is called when events of other processes might be missing. A listener then reads the state that it needs.
-   * Returns a function that unsubscribes.
+   * Calls `onLoss` when events of other processes might have been missed. The subscriber should then read the current
+   * state. Returns a function that unsubscribes.
    */
   subscribe(listener: (event: SkeinEvent) => void, onLoss?: () => void): () => void;
   /** Resolves once other processes can read the events that this process has emitted. */
@@ -211,7 +211,7 @@ export class EventBus implements SharedEvents {
   }
 
   async catchUp(): Promise<void> {
-    // The bus delivers at once.
+    // The bus delivers events immediately.
   }
 }
 

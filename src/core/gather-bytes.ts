@@ -1,10 +1,12 @@
-/** The minimum capacity, which avoids growing the buffer for each of the first bytes. */
+/** The minimum capacity, so that the buffer does not grow again for each small chunk at the beginning. */
 const minCapacity = 1024;
 const lineFeed = 0x0a;
 
 interface GatherOptions {
   readonly maxBytes: number;
-  /** The declared length of the body. The buffer does not grow beyond it until more bytes than declared have arrived. */
+  /**
+   * The declared length of the body. The buffer does not grow beyond it until more bytes than declared have arrived.
+   */
   readonly declaredBytes?: number;
   /** Called before the buffer grows, with the number of bytes it grows by. If it throws, the buffer is unchanged. */
   readonly reserve?: (bytes: number) => void;

@@ -1,6 +1,6 @@
 /**
- * Whether a name matches a pattern with `*` and `?`. Takes at most pattern length times name length steps because only
- * the last `*` is backtracked to.
+ * Whether a name matches a pattern with `*` and `?`. The number of steps is at most the pattern's length times the
+ * name's length, because the function backtracks only to the last `*`.
  */
 export function matchesGlob(pattern: string, name: string): boolean {
   const wanted = [...pattern];

@@ -13,14 +13,12 @@ export function hashedId(...parts: readonly string[]): string {
   ].join("-");
 }
 
-/**
- * Returns the entry ID for a run's input, unless the caller provides one. The ID is known before the entry is written.
- */
+/** Returns the default entry ID for a run's input. The ID is known before the entry is written. */
 export function inputEntryId(runId: string): string {
   return hashedId("entry", runId);
 }
 
-/** Identifies the work that a tool call starts, so that a retried call starts nothing new. */
+/** Returns the same ID for the same values, so that repeating a tool call or a delivery has no additional effect. */
 export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
   const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
   return createHash("sha256").update(text).digest("hex").slice(0, 32);

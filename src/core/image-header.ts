@@ -78,7 +78,7 @@ function jpeg(bytes: Uint8Array): ImageHeader | null {
   return null;
 }
 
-/** Whether the marker starts a frame. Three markers in this range start tables instead. */
+/** Whether the marker starts a frame. Three markers in this range have other meanings. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc;
 }

@@ -2,7 +2,7 @@ interface RawNumber {
   readonly rawJSON: string;
 }
 
-/** Both are standard, but missing from TypeScript's library. */
+/** These functions are standard, but TypeScript's library lacks them. */
 const rawJson = JSON as unknown as {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;

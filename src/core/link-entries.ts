@@ -29,7 +29,9 @@ export interface Linked {
  * - If several entries have the same ID, the first is used.
  * - If a parent is missing and a damaged line precedes the entry, that line is assumed to be the parent: the entry is
  *   linked to the entry before the damaged line. Without a damaged line, the entry becomes a root.
- * - The first entry of a cycle becomes a root. `base` is the parent that a working set deliberately omits.
+ * - The first entry of a cycle becomes a root.
+ * - An entry whose parent is `base` becomes a root without a diagnostic. `base` is the parent that a working set
+ *   deliberately omits.
  */
 export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
   return atOnce(linkingEntries(lines, base));
@@ -40,7 +42,7 @@ export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: str
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
   const diagnostics: Diagnostic[] = [];
-  /** Entries that directly follow a damaged line, with the entry before it. */
+  /** Entries that directly follow a damaged line, each mapped to the entry before that line. */
   const behindDamage = new Map<Node, Node>();
   let previous: Node | null = null;
   let damaged = false;
@@ -90,7 +92,7 @@ function* resolveParents(
     if (node.position % linkedInStep === 0) yield linkedBytes;
     const { id, parentId } = node.entry;
     if (parentId === null || parentId === base) continue;
-    // Most parents are the entry before, which needs no lookup.
+    // The parent is usually the preceding entry, which needs no lookup.
     const before = nodes[node.position - 1];
     const parent =
       before?.entry.id === parentId ? before : (byId.get(parentId) ?? bridges.get(parentId) ?? null);

@@ -196,7 +196,7 @@ const CustomRoleMessageSchema = s.object({
 });
 export interface CustomRoleMessage extends s.Static<typeof CustomRoleMessageSchema> {}
 
-/** The system prompt at that time, written by later versions of pi. */
+/** The system prompt at this point in the session. Only later versions of pi write it. */
 const SystemMessageSchema = s.object({
   role: s.literal("system"),
   content: ContentSchema,

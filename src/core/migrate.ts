@@ -4,7 +4,7 @@ import { isUsableBlock } from "./messages.ts";
 
 // Entries from earlier versions are migrated in memory. The file is not changed.
 
-/** What a line without an ID or a parent gets from its location. Version 1 had neither. */
+/** Provides the ID and the parent for a line that has none, as in version 1. */
 export interface LineNeighbors {
   /**
    * The ID to assign to a line that has none. It is derived from the line number so that a file always gets the same

@@ -16,7 +16,7 @@ export function defaultNamespace({ userId }: { readonly userId?: string | null }
 
 /**
  * Checks a namespace and returns its folder names, from the root down. Different namespaces never share a folder. A
- * name that the store uses is rejected. `users` can only precede a single user ID.
+ * name that the store uses is rejected. `users` can precede only a single user ID.
  */
 export function checkNamespace(segments: readonly string[]): string[] {
   if (segments.length > maxSegments) {
@@ -25,7 +25,7 @@ export function checkNamespace(segments: readonly string[]): string[] {
   const folders = segments.map((segment) => encoded(segment, segments));
   if (folders[0] === usersFolder) {
     if (folders.length === 2) return folders;
-    refuse(segments, '"users" can only precede a single user ID', "Start with a different name");
+    refuse(segments, '"users" can precede only a single user ID', "Start with a different name");
   }
   const taken = folders.find((folder) => storesOwn.test(folder));
   if (taken !== undefined)

@@ -24,7 +24,7 @@ export function isLongJson(text: string): boolean {
 }
 
 /**
- * Parses short text in one go and long text in chunks. Rejects where `JSON.parse` would throw. `signal` stops it
+ * Parses short text in one go and long text in chunks. Rejects if `JSON.parse` would throw. `signal` stops the work
  * between two chunks.
  */
 export async function parseJson(text: string, signal?: AbortSignal): Promise<unknown> {
@@ -95,7 +95,9 @@ class JsonReader {
     this.#text = text;
   }
 
-  /** Reads a value, a key, a separator, an end or a piece of a long string. Returns `true` when the text is complete. */
+  /**
+   * Reads a value, a key, a separator, an end or a piece of a long string. Returns `true` when the text is complete.
+   */
   readToken(): boolean {
     if (this.#pieces !== null) return this.#readPiece(this.#pieces);
     this.#skipBlanks();

@@ -77,8 +77,8 @@ export function keyOfReference(reference: string, asker: Asker): string | null {
 }
 
 /**
- * Returns the lookups for a session ID. The key that contains the ID comes first, because after a reset another session
- * has that key, while the old one keeps the ID.
+ * Returns the lookups for a session ID. The key that contains the ID comes first, because after a reset a different
+ * session has that key, while the old session keeps the ID.
  */
 export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
   const isAgent = readAgentId(agentId) !== null;

@@ -81,8 +81,8 @@ interface SealedEntry {
 }
 
 /**
- * The entry types that Skein writes, in pi's key order. Base fields come first, except in custom types, where they come
- * last.
+ * The keys of the entry types that Skein writes, in pi's order. Base fields come first, except in custom types, where
+ * they come last.
  */
 const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   message: ["id", "parentId", "timestamp", "message"],

@@ -29,7 +29,7 @@ export class Unchanged<T> {
   }
 
   /**
-   * Like `get`, for many names with one read of those that are not cached. A missing value is not cached, because
+   * Like `get`, but reads all names that are not cached in one call. A missing value is not cached, because
    * unauthenticated callers can request any name.
    */
   async getEach(

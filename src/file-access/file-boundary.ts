@@ -35,8 +35,8 @@ export interface ParentPlace {
 type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
 
 /**
- * The folder in which the process was started. Users whose sessions do not work there by default have a workspace in the
- * root folder.
+ * The folder in which the process was started. Users whose sessions do not work there by default have a workspace in
+ * the root folder.
  */
 export interface ProcessFolder {
   readonly path: string;
@@ -132,7 +132,7 @@ export class FileBoundary {
 
   /**
    * Returns the default working directory of an agent's sessions. This is its `cwd` if set, otherwise the process's
-   * folder if that is for this user and inside the agent's roots, otherwise the first root, and otherwise the
+   * folder if that folder is for this user and inside the agent's roots, otherwise the first root, and otherwise the
    * workspace. A folder inside the root folder is replaced with the workspace.
    */
   defaultCwd(owner: FileOwner): string {
@@ -169,7 +169,7 @@ export class FileBoundary {
   /**
    * Returns the current working directory of an existing session. This is the recorded folder if it is allowed,
    * otherwise the agent's default. The recorded folder might not be allowed because the configuration has changed or
-   * the log comes from elsewhere. Creates the folder if it belongs to this user.
+   * the log comes from elsewhere. Creates the folder if it is the workspace or is configured with placeholders.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
@@ -179,7 +179,9 @@ export class FileBoundary {
     return allowed;
   }
 
-  /** Creates the workspace, or a folder that is configured with placeholders. The operator creates all other folders. */
+  /**
+   * Creates the workspace, or a folder that is configured with placeholders. The operator creates all other folders.
+   */
   #createOwnFolder(session: FileOwner, folder: string): void {
     const workspace = this.workspace(session);
     const path = resolveReal(folder)?.path ?? null;
@@ -211,7 +213,8 @@ export class FileBoundary {
   }
 
   /**
-   * A recorded folder that has since been removed still belongs to the session. Using it reports that it is missing.
+   * A recorded folder that has since been removed still belongs to the session. An attempt to use the folder reports
+   * that it is missing.
    */
   #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
     const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;

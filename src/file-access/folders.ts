@@ -23,7 +23,7 @@ const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.
 interface Place {
   /** The names of the folders from the root to the file's folder, none of which is a link. */
   readonly way: readonly string[];
-  /** The names of the missing folders that follow these. */
+  /** The names of the missing folders that follow `way`. */
   readonly missing: readonly string[];
   readonly name: string;
 }
@@ -51,7 +51,7 @@ export async function placeOf(path: string, root: string): Promise<Place | null>
   return { way: way === "" ? [] : way.split(sep), missing, name };
 }
 
-/** Returns `null` if it does not exist. A dangling link exists and is rejected when it is opened. */
+/** Returns `null` if the folder does not exist. A dangling link exists and is rejected when it is opened. */
 async function realOf(folder: string): Promise<string | null> {
   try {
     return await realpath(folder);
@@ -68,8 +68,8 @@ interface FolderCreation {
 }
 
 /**
- * Opens a folder below `root`, which must be a real path, without following links. `creation` creates missing folders.
- * Throws file system errors, such as ENOTDIR or ELOOP if there is a link or a file in the path.
+ * Opens a folder below `root`, which must be a real path, without following links. If `creation` is set, creates
+ * missing folders. Throws file system errors, such as ENOTDIR or ELOOP if there is a link or a file in the path.
  */
 export async function openFolder(
   root: string,

@@ -17,7 +17,7 @@ export interface RunningGateway {
   /** In milliseconds since 1970. */
   readonly startedAt: number;
   /**
-   * `true` if the gateway runs on another machine or in another container, in which case its address might not work
+   * `true` if the gateway runs on another machine or in another container. Its address might not be reachable from
    * here.
    */
   readonly isElsewhere: boolean;
@@ -81,7 +81,7 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 
 /**
  * Claims the folder for this process unless another gateway is running on it. If several processes try at the same
- * time, one of them succeeds. On a full disk, the claim cannot be written but is still valid, because reads must keep
+ * time, exactly one succeeds. On a full disk, the claim is valid although it cannot be written, so that reads keep
  * working.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {

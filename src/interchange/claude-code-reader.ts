@@ -185,7 +185,7 @@ export class ClaudeReader {
     return Array.from(this.collector.ancestors(parent)).some(({ id }) => id === first) ? first : null;
   }
 
-  /** A summary belongs to its boundary. If it has none, it replaces everything before it. */
+  /** A summary belongs to its boundary. A summary without a boundary replaces everything before it. */
   #readSummary(line: ClaudeLine): string | null {
     const boundary = this.#file.boundaries.get(line) ?? "";
     if (this.#chains.has(boundary)) return this.#chains.entryOf(boundary);
@@ -198,7 +198,10 @@ export class ClaudeReader {
     return this.#add(line, { type: "custom_message", customType, content, display: true }, parent).id;
   }
 
-  /** Adds a line that keeps its position but is never sent to a model. Results for the preceding answer come after it. */
+  /**
+   * Adds a line that keeps its position but is never sent to a model. Results for the preceding answer come after the
+   * line.
+   */
   #addNote(line: ClaudeLine, customType: string, data: unknown, parent: string | null): string {
     const chain = this.#chains.at(parent);
     const { id } = this.#add(line, { type: "custom", customType, data }, parent);

@@ -22,7 +22,7 @@ export interface WatchedCalls extends Calls {
 }
 
 /**
- * A filter for events. An event must meet all conditions. An empty filter matches every event that the token may see.
+ * A filter for events. An event must meet all conditions. An empty filter matches every event that the token can see.
  */
 export interface EventFilter {
   /** Only events from these sessions, given as any kind of reference. */

@@ -8,7 +8,7 @@ export type CheckedParams<P> = { readonly params: P } | { readonly problems: rea
 const maxProblems = 20;
 
 /**
- * Returns either the params with the schema's defaults applied or all invalid fields. Values are not converted, and the
+ * Returns either the params with the schema's defaults applied or the invalid fields. Values are not converted, and the
  * given object is not changed. The amount of work is bounded, regardless of what a client sends.
  */
 export function checkParams<P>(schema: Schema<P>, given: unknown): CheckedParams<P> {
@@ -99,7 +99,7 @@ function alternativesText({ anyOf }: JsonSchema, problems: readonly Problem[]): 
     : "does not match any of the allowed formats";
 }
 
-/** Returns the field names if each of these alternatives only requires one field. */
+/** Returns the required field names if the alternatives do nothing but require fields, otherwise `null`. */
 function requiredNames(alternatives: readonly JsonSchema[] = []): readonly string[] | null {
   const names = alternatives.flatMap(({ required = [] }) => required);
   return alternatives.every(({ type, required }) => type === undefined && required !== undefined)

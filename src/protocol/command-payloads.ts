@@ -59,7 +59,7 @@ export const RestoreSchema = s.closed({
 });
 export type RestorePayload = s.Static<typeof RestoreSchema>;
 
-/** `store migrate`. Addresses are without passwords. */
+/** `store migrate`. Addresses do not contain passwords. */
 export const StoreMigrateSchema = s.closed({
   from: s.string(),
   to: s.string(),
@@ -68,9 +68,9 @@ export const StoreMigrateSchema = s.closed({
   blobs: s.integer(),
   /** The number of rows by table: runs, tokens, messages to channels, and more. */
   rows: s.record(s.integer()),
-  /** Sessions without their damaged lines, and the number of these lines. */
+  /** Sessions that were copied without their damaged lines, and the number of lines left out of each. */
   skipped: s.array(s.closed({ key: s.string(), lines: s.integer() })),
-  /** Sessions that refer to images or large outputs that the source does not have, and their number. */
+  /** Sessions that refer to images or large outputs that the source does not have, and how many each session lacks. */
   missing: s.array(s.closed({ key: s.string(), blobs: s.integer() })),
   /** Whether the command continued an earlier attempt. */
   resumed: s.boolean(),
@@ -107,7 +107,7 @@ export const AcpAgentSchema = s.closed({
   title: s.optional(s.string()),
   version: s.optional(s.string()),
   protocolVersion: s.optional(s.integer()),
-  /** The session capabilities that it supports in addition to starting a session. */
+  /** The session capabilities that the agent supports in addition to starting a session. */
   can: s.optional(s.closed({ load: s.boolean(), resume: s.boolean(), fork: s.boolean(), list: s.boolean() })),
   authMethods: s.optional(s.array(s.string())),
 });
@@ -148,7 +148,7 @@ export const DoctorSchema = s.closed({
   ok: s.boolean(),
   node: s.closed({ version: s.string(), needed: s.string(), ok: s.boolean() }),
   folder: s.closed({ path: s.string(), from: s.string(), exists: s.boolean() }),
-  /** The host and the name of the database, if sessions are in one. */
+  /** The host and the name of the database, if sessions are stored in one. */
   database: s.optional(s.string()),
   findings: s.array(FindingSchema),
   configuration: ConfigurationSchema,

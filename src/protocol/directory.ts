@@ -45,7 +45,7 @@ export type AccessPayload = s.Static<typeof AccessSchema>;
 const optionalText = s.optional(s.string());
 const visibility = s.choice(["self", "tree", "agent", "all"]);
 
-/** `agents.list`: defined agents, and agents that only have sessions. */
+/** `agents.list`: agents that are defined, and agents that are not defined but have sessions. */
 export const AgentListSchema = s.closed({
   count,
   agents: s.array(
@@ -61,9 +61,12 @@ export const AgentListSchema = s.closed({
       /** The names of the agent's tools. */
       tools: s.array(s.string()),
       visibility: s.closed({ list: visibility, history: visibility, send: visibility, status: visibility }),
-      /** Other agents whose sessions it may access, with the allowed actions. Its own session tree is not listed. */
+      /**
+       * Other agents whose sessions this agent can access, with the allowed actions. Its own session tree is not
+       * listed.
+       */
       reach: s.array(s.closed({ agentId: s.string(), actions: s.array(AccessActionSchema) })),
-      /** Agents that it may spawn. `*` means any agent. */
+      /** Agents that this agent is allowed to spawn. `*` means any agent. */
       maySpawn: s.array(s.string()),
     }),
   ),
@@ -167,15 +170,15 @@ export const accessMatrix = method({
 });
 
 /**
- * Tools that wait for other sessions. When a gateway stops, it aborts these calls. Calls to an agent's own tools are not
- * aborted, because those do the work themselves.
+ * Tools that wait for other sessions. When a gateway stops, it aborts these calls. Calls to an agent's own tools are
+ * not aborted, because those tools do the work themselves.
  */
 const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
 
 /**
  * `rootId` is the root of everything that the call started, for use with `runs.list`. A call that the tool rejects is a
  * result, not an error. If no session is given, the call applies to the agent's main session, if it exists. Session
- * tools accept a new key. Tools that start a run create its session.
+ * tools also accept a key that no session has yet. A tool that starts a run creates that session.
  */
 export const toolsInvoke = method({
   scope: "tools",

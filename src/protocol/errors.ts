@@ -31,7 +31,7 @@ export type FieldProblem = s.Static<typeof FieldProblemSchema>;
 export const WireErrorSchema = s.closed({
   code: s.choice(wireErrorCodes),
   message: s.string(),
-  /** The part at the end of the message that says what to do next. */
+  /** The last part of the message, which says what to do next. */
   remedy: s.optional(s.string()),
   details: s.optional(
     s.closed({
@@ -115,8 +115,8 @@ const withheld =
   "The request failed because of a problem on the gateway's machine. Only admins can see the details.";
 
 /**
- * Converts a thrown value to the error that a client may see. An unexpected error becomes `internal` with only an ID
- * from `newErrorId`. The caller logs the error under that ID.
+ * Converts a thrown value to the error that a client is allowed to see. An unexpected error becomes `internal` with
+ * only an ID from `newErrorId`. The caller logs the error under that ID.
  */
 export function wireErrorOf(
   error: unknown,

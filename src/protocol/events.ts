@@ -7,13 +7,13 @@ import { method } from "./method.ts";
 import { WireEntrySchema } from "./session-details.ts";
 
 /**
- * All events as they are sent over the wire. The frame contains the event's name, and `null` fields are omitted. A
- * client receives the events for the sessions that it may read and the gateway's own events.
+ * All events as they are sent over the wire. The frame contains the event's name. `null` fields are omitted. A client
+ * receives the events for the sessions that it is allowed to read and the gateway's own events.
  */
 
 /**
  * An event of the gateway itself. It does not belong to a session, so it must not name anything that only some users
- * may see.
+ * are allowed to see.
  */
 export interface GatewayEvent {
   readonly type: "gateway.reloaded";
@@ -27,7 +27,7 @@ export type WireEventType = WireEvent["type"];
 
 const about = {
   at: time,
-  /** Only sent to tokens for all users. */
+  /** Sent only to tokens for all users. */
   userId: s.optional(s.string()),
   sessionKey: s.string(),
   sessionId: s.string(),
@@ -190,7 +190,7 @@ export interface EventReader {
   redactDelta(event: SkeinEvent<"run.delta">): Pick<SkeinEvent<"run.delta">, "delta" | "offset">;
 }
 
-/** Returns an event's payload as one reader may see it. */
+/** Returns an event's payload in the form that one reader is allowed to see. */
 export function eventPayload(event: WireEvent, reader: EventReader): Readonly<Record<string, unknown>> {
   const { type, ...fields } = event;
   const payload: Record<string, unknown> = present(reader.allUsers ? fields : { ...fields, userId: null });
@@ -216,7 +216,10 @@ export function isWanted(name: WireEventType, patterns: readonly string[] | unde
 
 /** The filters for subscriptions and for `/events`. */
 export const eventFilter = {
-  /** Only events from these sessions. By default, all sessions that the token may see and the gateway itself. */
+  /**
+   * Only events from these sessions. By default, events from all sessions that the token can see and from the gateway
+   * itself.
+   */
   keys: s.optional(few(reference, 100)),
   /** Only events that match these patterns. */
   events: s.optional(few(s.choice([...eventPatterns]), 64)),

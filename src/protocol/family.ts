@@ -4,7 +4,7 @@ import { method } from "./method.ts";
 import { RunStateSchema } from "./runs.ts";
 import { KindSchema, StatusSchema } from "./session-list.ts";
 
-/** A session and all sessions that it spawned, forked or exchanged messages with, and when each of them was active. */
+/** A session's family: the sessions connected to it by spawns, forks or messages, and when each of them was active. */
 
 const optionalText = s.optional(s.string());
 const optionalTime = s.optional(s.integer());
@@ -15,7 +15,7 @@ const optionalTime = s.optional(s.integer());
  * `run.ended`.
  */
 export const FamilySchema = s.closed({
-  /** The session that all others descend from. */
+  /** The session that all members except partners descend from. */
   rootKey: s.string(),
   /** The root comes first. The others are sorted by creation time. Archived sessions are included. */
   nodes: s.array(
@@ -37,7 +37,7 @@ export const FamilySchema = s.closed({
       status: s.optional(StatusSchema),
     }),
   ),
-  /** The runs of each session, oldest first. For a partner, only its exchanges with members and runs that are waiting. */
+  /** The runs of each session, oldest first. For a partner, only its exchanges with members and its waiting runs. */
   spans: s.array(
     s.closed({
       runId: s.string(),

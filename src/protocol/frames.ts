@@ -76,7 +76,7 @@ export type ConnectParams = s.Static<typeof ConnectSchema>;
 export const HelloSchema = s.closed({
   protocol: version,
   server: s.closed({ name: s.string(), version: s.string() }),
-  /** The methods that this token may call. */
+  /** The methods that this token can call. */
   methods: s.array(s.string()),
   events: s.array(s.string()),
   limits: LimitsSchema,

@@ -77,9 +77,9 @@ export const sessionsImport = method({
     /** By default, the program is detected from each file. */
     from: s.optional(s.choice(["pi", "openclaw", "claude-code", "codex"])),
     dryRun: s.optional(s.boolean()),
-    /** Only allowed for a single session. */
+    /** Allowed only for a single session. */
     key: s.optional(reference),
-    /** Only allowed for a single session. */
+    /** Allowed only for a single session. */
     label: s.optional(label),
     cwd: s.optional(s.string({ minLength: 1, maxLength: 4096 })),
     model: s.optional(model),

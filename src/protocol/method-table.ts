@@ -16,7 +16,9 @@ import * as tokens from "./tokens.ts";
 import * as upkeep from "./upkeep.ts";
 import * as users from "./users.ts";
 
-/** All methods, by scope. The HTTP, WebSocket and OpenAPI interfaces and the client's types are derived from this table. */
+/**
+ * All methods, by scope. The HTTP, WebSocket and OpenAPI interfaces and the client's types are derived from this table.
+ */
 export const methodTable = {
   "sessions.list": list.sessionsList,
   "sessions.get": details.sessionsGet,
@@ -117,7 +119,7 @@ export function isLongCall(name: string, params: unknown): boolean {
   return findMethod(name)?.isLong?.(given as Readonly<Record<string, unknown>>) ?? false;
 }
 
-/** Returns the methods that a token may call. */
+/** Returns the methods that a token can call. */
 export function methodsFor(token: {
   readonly scopes: readonly Scope[];
   readonly allUsers: boolean;

@@ -26,7 +26,7 @@ export interface Method<Params = unknown, Result = unknown> {
    * been validated yet.
    */
   readonly isLong?: (params: Readonly<Record<string, unknown>>) => boolean;
-  /** `true` if the method is only available on a socket. */
+  /** `true` if the method is available only on a socket. */
   readonly isSocketOnly?: true;
 }
 

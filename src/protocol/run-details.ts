@@ -32,7 +32,7 @@ export const RunStepsSchema = s.closed({
       ),
     }),
   ),
-  /** `true` if the run has more steps. */
+  /** `true` if the run has more steps than are returned. */
   truncated: s.optional(s.boolean()),
 });
 export type RunStepsPayload = s.Static<typeof RunStepsSchema>;
@@ -77,11 +77,11 @@ export const LaneListSchema = s.closed({
       /** The maximum number of runs that execute at the same time, across all users. */
       limit: s.integer(),
       running: s.integer(),
-      /** Sessions whose next run is waiting only for a free slot. */
+      /** The number of sessions whose next run is waiting only for a free slot. */
       queued: s.integer(),
     }),
   ),
-  /** The processes that share the database, if there are several. Only an admin for all users sees them. */
+  /** The processes that share the database, if there are several. Returned only for an admin token for all users. */
   processes: s.optional(
     s.array(
       s.closed({
@@ -90,7 +90,7 @@ export const LaneListSchema = s.closed({
         startedAt: s.integer(),
         /** `false` for a gateway without workers. */
         executesRuns: s.boolean(),
-        /** The number of runs that it executes. */
+        /** The number of runs that the process executes. */
         runs: s.integer(),
       }),
     ),

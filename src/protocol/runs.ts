@@ -63,7 +63,7 @@ export const RunRowSchema = s.closed({
   kind: s.string(),
   lane: LaneSchema,
   queueMode: s.choice(["steer", "followup", "interrupt"]),
-  /** The beginning of the input: of a task or a result without the text that Skein adds for the model. */
+  /** The beginning of the input, without the text that Skein adds to tasks and results for the model. */
   preview: s.string(),
   seq: s.integer(),
   rootId: s.string(),
@@ -84,8 +84,8 @@ export const RunRowSchema = s.closed({
   why: s.optional(WhySchema),
   abortRequested: s.optional(s.boolean()),
   /**
-   * `true` if the process that executed it no longer exists. The run is continued by the next process of `app` or, if
-   * `app` is absent, by the next process that has its agent.
+   * `true` if the process that was executing the run no longer exists. The run is continued by the next process of
+   * `app` or, if `app` is absent, by the next process that has its agent.
    */
   ownerGone: s.optional(s.boolean()),
   /** The process that executes the run. Only admins see it, and only if several processes share the database. */
@@ -96,7 +96,7 @@ export const RunRowSchema = s.closed({
   retryOf: optionalText,
   /** For a run that did not succeed, the run that retries it. */
   retriedAs: optionalText,
-  /** The app that defines its agent in code. */
+  /** The app that defines the run's agent in code. */
   app: optionalText,
   /** For a queued run, the app whose process must execute it. `runs.release` lets any process execute it. */
   waitsForApp: optionalText,
@@ -144,7 +144,7 @@ export const RunSchema = s.closed({
   run: RunRowSchema,
   input: s.string(),
   approvals: s.array(ApprovalSchema),
-  /** Changes that were made to its messages before they were stored. */
+  /** Changes that were made to the run's messages before they were stored. */
   notes: s.array(s.closed({ kind: s.string(), note: s.string() })),
 });
 export type RunPayload = s.Static<typeof RunSchema>;
@@ -248,7 +248,7 @@ export const runsAbort = method({
 /** Retrying the same run twice returns the same new run. */
 export const runsRetry = method({
   scope: "write",
-  about: "Retries a run that was lost, failed, timed out or was aborted by queueing its input again.",
+  about: "Retries a lost, failed, timed-out or aborted run by queueing its input again.",
   params: s.closed({ runId: id, ...user }),
   result: RetriedSchema,
   isIdempotent: true,

@@ -34,7 +34,7 @@ export const SessionStateSchema = s.closed({
   label: s.optional(s.string()),
   displayName: s.optional(s.string()),
   archived: s.optional(s.boolean()),
-  /** Only returned to admins. */
+  /** Returned only to admins. */
   cwd: s.optional(s.string()),
   createdAt: s.integer(),
   updatedAt: s.integer(),
@@ -122,7 +122,10 @@ export const sessionsCreate = method({
   adminOnly: ["cwd"],
 });
 
-/** Like `chat.send`, but waits. With `timeoutMs: 0` it returns the run's state immediately, like `agent.wait`. */
+/**
+ * Like `chat.send`, but waits for the reply. With `timeoutMs: 0`, returns the run's state immediately, like
+ * `agent.wait`.
+ */
 export const sessionsSend = method({
   scope: "write",
   about: "Sends a message to a session and waits for the reply, up to a timeout.",

@@ -43,7 +43,9 @@ export type SessionDetailsPayload = s.Static<typeof SessionDetailsSchema>;
 /** `sessions.resolve`. The `uid` never changes, even if the key does. */
 export const ResolvedSchema = s.closed({ ...named, uid: s.string() });
 
-/** `sessions.preview`: one preview per key, in the order of the request. A failed preview does not affect the others. */
+/**
+ * `sessions.preview`: one preview per key, in the order of the request. A failed preview does not affect the others.
+ */
 export const PreviewsSchema = s.closed({
   previews: s.array(
     s.closed({
@@ -57,7 +59,10 @@ export const PreviewsSchema = s.closed({
 });
 export type PreviewsPayload = s.Static<typeof PreviewsSchema>;
 
-/** An entry as it appears in the session file. Unknown fields and types are kept, but are not part of the TypeScript type. */
+/**
+ * An entry as it appears in the session file. Unknown fields and types are kept, but are not part of the TypeScript
+ * type.
+ */
 export const WireEntrySchema = s.object({
   type: s.string(),
   id: s.string(),
@@ -100,7 +105,7 @@ export const UsageReportSchema = s.closed({
   until: time,
   /**
    * Largest first, or earliest first when grouped by `day`. The rows add up to the total. There are at most 5,000 rows.
-   * If there would be more, the smallest ones are combined into a row without groups.
+   * Beyond that, the smallest rows are combined into a row without groups.
    */
   rows: s.array(
     s.closed({
@@ -174,7 +179,9 @@ export const sessionsPreview = method({
   isIdempotent: true,
 });
 
-/** Returns complete entries, for clients that draw or compare branches. Use `chat.history` to display a conversation. */
+/**
+ * Returns complete entries, for clients that draw or compare branches. Use `chat.history` to display a conversation.
+ */
 export const sessionsEntries = method({
   scope: "read",
   about:

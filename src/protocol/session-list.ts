@@ -10,7 +10,7 @@ export const StatusSchema = s.choice(["idle", "queued", "running", "waiting", "e
 
 /**
  * The attention that a session needs from people. `needs_you` means that a tool call is waiting for approval. `working`
- * means that a run has not ended. `failed` means that the last run failed or timed out. `done` means anything else.
+ * means that a run has not ended. `failed` means that the last run failed or timed out. `done` covers everything else.
  */
 export const SessionStateSchema = s.choice(["needs_you", "working", "failed", "done"]);
 export type SessionState = s.Static<typeof SessionStateSchema>;
@@ -60,7 +60,7 @@ export const SessionRowSchema = s.closed({
   bytes: s.optional(s.integer()),
   /** The path of the working set. */
   transcriptPath: s.optional(s.string()),
-  /** A path on the gateway's machine. Only returned to admins. */
+  /** A path on the gateway's machine. Returned only to admins. */
   cwd: s.optional(s.string()),
   /** The goal from the last compaction or, if there is none, the beginning of the session. */
   summary: s.optional(s.string()),

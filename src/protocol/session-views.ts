@@ -103,7 +103,7 @@ export const ContextPayloadSchema = s.closed({
     system: s.optional(s.string()),
     messages: s.array(s.object({ role: s.string() })),
     tools: s.optional(s.array(s.object({ name: s.string() }))),
-    /** MCP servers whose tools a run would also offer. They are not started just to list their tools. */
+    /** MCP servers whose tools a run would also offer. The servers are not started just to list their tools. */
     toolsUnlisted: s.optional(s.array(s.string())),
   }),
   /** One part per message. The parts' tokens, `tokens.system` and `tokens.tools` add up to `tokens.total`. */

@@ -53,7 +53,7 @@ export const LinkedSchema = s.closed({
 });
 export type LinkedPayload = s.Static<typeof LinkedSchema>;
 
-/** Methods about the gateway itself, which require a token for all users. */
+/** Methods for tokens and links. */
 
 /**
  * A token can grant only rights that it has. `allUsers` requires the scope `admin`. It is a separate field because a
@@ -101,7 +101,7 @@ export const linksCreate = method({
   params: s.closed({}),
   result: s.closed({
     /**
-     * Relative to the gateway's address because clients might reach the gateway at an address that it is not aware of.
+     * Relative to the gateway's address, because clients might reach the gateway at an address that it does not know.
      */
     url: s.string(),
     expiresAt: time,

@@ -44,7 +44,7 @@ const message = s.object({
   timestamp: s.optional(s.unknown()),
 });
 
-/** Row fields that are only shown to people. The tools omit them. */
+/** Row fields that are shown only to people. The tools omit them. */
 const {
   userId: _userId,
   cwd: _cwd,

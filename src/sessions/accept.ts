@@ -38,8 +38,8 @@ export interface OutsideInput {
 }
 
 /**
- * Accepts input. Once this resolves, the input is durable and queued. If no session has a well-formed key, one is
- * created. Images are moved to blobs first. `found` is the session if the caller has already looked it up.
+ * Accepts input. Once this resolves, the input is durable and queued. If the session does not exist, creates it.
+ * Images are moved to blobs first. `found` is the session if the caller has already looked it up.
  */
 export async function acceptInput(
   app: Pick<App, "store" | "runs" | "agents" | "acp" | "models">,
@@ -83,8 +83,8 @@ export async function acceptInput(
 export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
 
 /**
- * Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. Throws `conflict` if
- * the message has neither the expected text nor the new one.
+ * Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. Throws `conflict`
+ * if the message has neither the expected text nor the new one.
  */
 export async function editMessage(
   app: EditingApp,
@@ -149,15 +149,15 @@ export function modelWindow(
   }
 }
 
-/** The queues of an app for input that this process accepts. */
+/** An app's queues for input that this process accepts. */
 interface AcceptQueues {
-  /** By session. Messages that the process sends one after the other are accepted in that order. */
+  /** Keyed by session. Messages are accepted in the order in which the process sends them. */
   readonly arrivals: KeyedMutex;
-  /** By idempotency key, for requests that create a session. A retry then finds the one that the first request created. */
+  /** Keyed by run ID. A retry of a request that creates a session waits for the first attempt and returns its run. */
   readonly requests: KeyedMutex;
 }
 
-/** A store on this machine looks sessions up in the order of the calls, so nothing has to wait. */
+/** Runs a session's calls one at a time. A store on this machine already looks sessions up in call order. */
 function inOrder<T>(
   { store, runs }: Pick<App, "store" | "runs">,
   { userId, key }: SessionTarget,
@@ -174,7 +174,7 @@ function queuesOf(runs: object): AcceptQueues {
   return queues;
 }
 
-/** Returns the existing run for a retried request whose session no longer exists. Creates no session. */
+/** Returns the run of an earlier attempt at the same request, so that a retry does not create the session again. */
 async function knownRun(
   { runs }: Pick<App, "runs">,
   context: SessionTarget,
@@ -227,7 +227,7 @@ async function createSession(store: Store, context: SessionTarget): Promise<Sess
     if (made !== null) return made;
     await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? key);
     const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
-    // The reset session keeps its ID, so the key gets a new one.
+    // The ID still belongs to the reset session, so the key's new session gets a different ID.
     if (known === null || parseKey(known.key).form !== "reset") throw error;
     return store.sessions.create(scope, init);
   }

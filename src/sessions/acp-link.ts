@@ -8,7 +8,7 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { Claim, Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, SessionMeta, SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession, scopeOfSession } from "../store/rules.ts";
-import { visibleMessage } from "../transcript/visible-message.ts";
+import { modelMessage } from "../transcript/model-message.ts";
 import type { App } from "./app.ts";
 
 const pageSize = 200;
@@ -74,7 +74,7 @@ function isFromAgent(entry: Entry): boolean {
 function messageToAgent(entry: Entry): UserMessage | null {
   if (entry.type !== "message" && entry.type !== "custom_message") return null;
   const message = contextMessage(entry, new Map());
-  const seen = message === null ? null : visibleMessage(message);
+  const seen = message === null ? null : modelMessage(message);
   if (seen?.role !== "user") return null;
   return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
@@ -111,7 +111,7 @@ interface LinkWatcher {
   };
 }
 
-/** Added to the agent's own timeout, so that a run that times out has ended with its own error by then. */
+/** Added to the agent's own timeout so that a run that times out ends with its own error first. */
 const graceMs = 5000;
 
 /**

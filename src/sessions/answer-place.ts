@@ -21,8 +21,8 @@ export async function findAnswerPlace(
 }
 
 /**
- * Returns where a run's approvals are asked for. A spawned run has no conversation of its own, so its approvals belong to
- * the conversation with the request that led to it.
+ * Returns where a run's approvals are requested. A spawned run has no conversation of its own, so its approvals are
+ * requested in the conversation that led to it.
  */
 export async function findApprovalPlace(
   app: PlaceApp,
@@ -44,7 +44,7 @@ async function placeOf(app: PlaceApp, channelId: string, run: Run): Promise<Answ
   return target === null ? null : { runId: run.runId, sessionKey: run.session.key, target };
 }
 
-/** Returns the person whose message started a run. In a direct conversation, messages can only come from its peer. */
+/** Returns the person whose message started a run, or `null` if unknown. A direct conversation has only one peer. */
 function peerOf({ provenance, session, options }: Run): string | null {
   if (provenance?.sourcePeer !== undefined) return provenance.sourcePeer;
   const key = readKey(session.key);

@@ -45,7 +45,7 @@ export interface App {
   readonly log: Log;
   /** `null` if metrics are off. */
   readonly metrics: Metrics | null;
-  /** Receives errors that have no caller to report them to. */
+  /** Reports an error that cannot be returned to a caller. */
   report(error: unknown): void;
 
   readonly store: SkeinStore;
@@ -63,7 +63,7 @@ export interface App {
   readonly agents: Agents;
   readonly acp: AcpAgents;
   readonly models: Models;
-  /** Embeds queries. `ofQuery` returns `null` if the model fails. `null` if no embedding model is configured. */
+  /** `null` if no embedding model is configured. `ofQuery` embeds a query and returns `null` if the model fails. */
   readonly embeddings: { ofQuery(text: string): Promise<Embedding | null> } | null;
   readonly tools: RunTools;
   readonly access: SessionAccess;
@@ -71,7 +71,7 @@ export interface App {
   readonly outgoing: Outgoing;
 
   readonly worker: Worker;
-  /** Whether this process executes runs, or another one that shares its database does. */
+  /** Whether this process, or another one that shares its database, executes runs. */
   hasWorkers(): boolean;
   readonly runtime: Runtime;
   readonly watcher: RunWatcher;

@@ -62,7 +62,7 @@ export interface BranchPosition {
   lastMessageId: string | null;
 }
 
-/** Options for a run's writes, whose fence can be a script. */
+/** Options for a run's writes. `fence` can also be a script (see `FenceScript`). */
 interface FencedOptions extends Omit<GuardOptions, "fence">, FenceOption {
   /** A write throws `fenced` unless the branch ends at this position, and moves it. */
   readonly position?: BranchPosition;
@@ -154,7 +154,7 @@ export async function prepareResult(
 
 /**
  * Appends tool results in one write and in the order of their calls, each under the rules of {@link guardedAppend}, and
- * returns what became of each. If one is rejected, the others are still written.
+ * returns the outcome of each. If one is rejected, the others are still written.
  */
 export async function appendResults(
   store: Store,
@@ -281,7 +281,7 @@ function outcomeOf({ known, written, notes }: LeafAppend): GuardedAppend {
 }
 
 /**
- * Serializes writes to a session within this process. A write by another process causes a conflict, which is retried.
+ * Serializes writes to a session within this process. If another process writes at the same time, the write is retried.
  */
 const queues = new WeakMap<Store, KeyedMutex>();
 

@@ -85,7 +85,7 @@ export async function writeAttachments(
 ): Promise<WrittenAttachments | AttachmentProblem> {
   const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
-    // The session's own folder can contain no other files than those from an interrupted attempt.
+    // The session's own folder can contain only files from an interrupted attempt.
     if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
     else if (!(await removeLeft(wish, names, sessionId))) return taken();
     const place = await openPlace(wish, names);
@@ -96,7 +96,10 @@ export async function writeAttachments(
   }
 }
 
-/** Removes files left by an earlier attempt for the same session. Returns `false` if the files belong to another session. */
+/**
+ * Removes files left by an earlier attempt for the same session. Returns `false` if the files belong to another
+ * session.
+ */
 async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: string): Promise<boolean> {
   const place = await openPlace(wish, names);
   if ("code" in place) return true;

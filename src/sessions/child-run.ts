@@ -98,8 +98,8 @@ export function firstRun(
 }
 
 /**
- * Computes the digest that two identical spawns share. Attachments are compared by hash, because the transcript does
- * not keep their contents.
+ * Computes a spawn's digests, which are equal for identical spawns. Attachments are compared by hash, because the
+ * transcript does not keep their contents.
  */
 export function spawnDigests({ attachments, ...rest }: SpawnRequest): RequestDigests {
   return digestRequest({ ...rest, attachments: receiptByNotes(attachments).files });

@@ -8,7 +8,7 @@ import { maxCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
-import { visibleMessage } from "../transcript/visible-message.ts";
+import { modelMessage } from "../transcript/model-message.ts";
 import type { App } from "./app.ts";
 import type { StoredSession, SummaryRange } from "./compaction-range.ts";
 import { planSession } from "./compaction-range.ts";
@@ -83,7 +83,7 @@ export async function compactSession(
 
 /**
  * Plans the cut. If everything is recent, a manual compaction reports this and does nothing. An automatic compaction
- * keeps fewer messages.
+ * keeps fewer messages instead.
  */
 async function planFor(
   place: StoredSession,
@@ -187,7 +187,9 @@ function modelName(app: Pick<App, "agents" | "acp">, session: SessionRecord): st
   throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });
 }
 
-/** Writes a compaction with the given summary. Throws `conflict` if the session has changed since the record was read. */
+/**
+ * Writes a compaction with the given summary. Throws `conflict` if the session has changed since the record was read.
+ */
 export async function compactByHand(
   sessions: SessionStore,
   scope: Scope,
@@ -209,7 +211,7 @@ export async function compactByHand(
   }
   const context = (await sessions.context(scope, sessionId)) ?? noSuchSession(sessionId);
   const tokensBefore = estimateTokens(
-    context.messages.map(visibleMessage).filter((message) => message !== null),
+    context.messages.map(modelMessage).filter((message) => message !== null),
   );
   const draft = { type: "compaction", summary, firstKeptEntryId: keepFrom, tokensBefore } as const;
   const { entries } = await sessions.append(scope, sessionId, [{ draft }], { expectedLeafId: leafId });

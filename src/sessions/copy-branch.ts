@@ -58,7 +58,7 @@ export function copyBranch(
 
 /**
  * Types that are copied, or that are omitted because an edit removed them or because they do not affect the copy. They
- * are not counted as skipped.
+ * are not counted in `leftBehind`.
  */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",

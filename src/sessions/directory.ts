@@ -10,7 +10,7 @@ import type { App, Models } from "./app.ts";
 
 type AgentRow = AgentListPayload["agents"][number];
 
-/** Lists the defined agents, followed by undefined agents that have sessions for this user. */
+/** Lists the defined agents, followed by agents that are not defined but have sessions for this user. */
 export async function listAgents(
   app: Pick<App, "agents" | "config" | "store" | "tools">,
   userId: string | null,

@@ -3,12 +3,12 @@ import { changeRows } from "../core/script.ts";
 import type { StoreWork } from "../store/work.ts";
 
 const fact = "embeddings.backlog";
-/** Longer than the slowest request, after which the claim is renewed. */
+/** Longer than the slowest request to the model, because the claim is renewed only after each request. */
 const claimMs = 120_000;
 
 /**
- * The right to embed what earlier processes have left. One process at a time has it, because each text costs money. The
- * claim of a killed process expires.
+ * The right to embed entries that other processes left without embeddings. Only one process at a time holds it, so that
+ * no text is paid for twice. If the process is killed, its claim expires.
  */
 export class EmbeddingClaim {
   readonly #engine: StoreWork["engine"];
@@ -21,12 +21,12 @@ export class EmbeddingClaim {
     this.#owner = owner;
   }
 
-  /** Takes or renews the claim. Returns `false` if another process has it. */
+  /** Takes or renews the claim. Returns `false` if another process holds it. */
   async take(): Promise<boolean> {
     const now = this.#clock.now();
     const [owner, until] = [this.#owner, now + claimMs];
     const changes = await this.#engine.change("unsynced", null, () =>
-      // The time comes first, and all times have the same number of digits.
+      // Values start with the time, whose number of digits never changes, so they can be compared as text.
       changeRows(
         `INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
          WHERE facts.value < ? OR facts.value LIKE ?`,

@@ -9,7 +9,7 @@ import { shownText } from "./masked-search.ts";
 
 /** Converts texts to vectors, so that texts with similar meanings have similar vectors. */
 export interface TextEmbedder {
-  /** The model's name as provider/model. */
+  /** In `provider/model` format. */
   readonly model: string;
   /** Returns one vector per text. */
   embed(texts: readonly string[], signal: AbortSignal): Promise<readonly (readonly number[])[]>;
@@ -21,21 +21,22 @@ export type EmbeddingApp = Pick<App, "redactor" | "report" | "closed" | "clock">
 
 /** Texts per request. */
 const atOnce = 64;
-/** Models cut longer texts, or reject them. */
+/** In characters. Models truncate or reject longer texts. */
 const longestText = 8000;
-/** How long new entries wait for others, so that one request embeds them together. */
+/** How long to wait for more entries so that one request embeds them together. */
 const gatherMs = 1000;
 const mostRetryMs = 60_000;
-/** A model that takes longer has failed. A search waits for the embedding of its query. */
+/** The timeout for embedding a query. It is short because a search waits for it. */
 const queryMs = 5000;
 const requestMs = 60_000;
 
-/** Changes that can add entries without embeddings. A session can be created with the entries of another one. */
+/** Changes that can add entries without embeddings. A new session can start with another session's entries. */
 const embedded = new Set<StoreChange["type"]>(["created", "appended", "redacted", "restored"]);
 
 /**
- * Embeds entries in the background, with the texts that a model may read. Each process embeds what it writes itself. After
- * its start, it also embeds what others have left, unless another process is doing so.
+ * Embeds entries in the background, using only text that a model is allowed to read. Each process embeds the entries
+ * that it writes. After it starts, it also embeds entries that other processes left without embeddings, unless another
+ * process is already doing so.
  */
 export class Embeddings {
   readonly #app: EmbeddingApp;
@@ -43,7 +44,7 @@ export class Embeddings {
   readonly #claim: EmbeddingClaim;
   /** Sessions with new entries. */
   readonly #waiting = new Map<string, { readonly userId: string | null; readonly sessionId: string }>();
-  /** Whether entries that others have left must still be looked for. */
+  /** Whether to check for entries that other processes left without embeddings. */
   #mustLook = true;
   #cancelLook: () => void = () => undefined;
   #cancel: (() => void) | null = null;
@@ -68,7 +69,7 @@ export class Embeddings {
     this.#plan(gatherMs);
   }
 
-  /** Does not wait for the model. */
+  /** Aborts a request in progress instead of waiting for the model. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#stopWatching();
@@ -77,7 +78,7 @@ export class Embeddings {
     await this.#working;
   }
 
-  /** Returns `null` if the model fails. The search then uses words alone. */
+  /** Returns `null` if the model fails. In that case, the search uses only words. */
   async ofQuery(text: string): Promise<Embedding | null> {
     const { model } = this.#embedder;
     try {
@@ -123,7 +124,7 @@ export class Embeddings {
     this.#retryMs = gatherMs;
   }
 
-  /** A session that fails keeps waiting, and so do those after it. */
+  /** If a session fails, it and the sessions after it stay in the queue. */
   async #embedSessions(): Promise<void> {
     for (const [name, { userId, sessionId }] of [...this.#waiting]) {
       this.#waiting.delete(name);
@@ -136,7 +137,7 @@ export class Embeddings {
     }
   }
 
-  /** If another process has the claim, this one looks again later, because the other one might end. */
+  /** If another process holds the claim, checks again later, because that process might exit before it is done. */
   async #embedLeft(): Promise<void> {
     if (!(await this.#claim.take())) {
       this.#mustLook = false;
@@ -155,7 +156,7 @@ export class Embeddings {
     }
   }
 
-  /** Returns `false` if nothing is left. */
+  /** Embeds one batch. Returns `false` if there are no more entries. */
   async #embedSome(scope: Scope, sessionId: string | null): Promise<boolean> {
     const { store, redactor } = this.#app;
     const { model } = this.#embedder;
@@ -176,7 +177,7 @@ export class Embeddings {
     return found.length === atOnce;
   }
 
-  /** Reports the first failure in a row. */
+  /** Reports only the first of several consecutive failures. */
   #reportFailure(error: unknown): void {
     if (!this.#isFailing && !this.#closed.aborted)
       this.#app.report(new Error(`search.embed: ${this.#embedder.model} failed`, { cause: error }));

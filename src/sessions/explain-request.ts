@@ -5,7 +5,7 @@ import type { Steps } from "../core/slices.ts";
 import type { Change, ContextMessage, TranscriptMessage } from "../transcript/contract.ts";
 import { EntryIds, sourcesOf, traceOf } from "../transcript/derive.ts";
 import { messageTokens } from "../transcript/estimate-tokens.ts";
-import { visibleMessage } from "../transcript/visible-message.ts";
+import { modelMessage } from "../transcript/model-message.ts";
 
 /** One message in a request. The tokens of all messages, the system prompt and the tools add up to the total. */
 export interface RequestPart {
@@ -108,7 +108,7 @@ function cutAt(text: string, from: number): string {
  * valid.
  */
 function messageText(message: ContextMessage | TranscriptMessage): string {
-  const content: unknown = "content" in message ? message.content : visibleMessage(message)?.content;
+  const content: unknown = "content" in message ? message.content : modelMessage(message)?.content;
   if (typeof content === "string") return content;
   return Array.isArray(content) ? content.map(blockText).join("\n") : stringifyJson(content ?? message);
 }

@@ -127,7 +127,7 @@ async function readRuns(
   };
 }
 
-/** Reads the runs in which the sessions are waiting, so that a partner that needs a person shows why. */
+/** Reads the sessions' waiting runs, so that a partner that needs a person's answer is shown with the reason. */
 async function readWaitingRuns(
   runs: FamilySource["runs"],
   partners: readonly SessionRecord[],

@@ -38,7 +38,10 @@ export interface Sources<S extends Source = Source> {
 export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
   if (sources.length < 2 || (key === undefined && label === undefined)) return;
   const problem = `A key or label can name only one session, but there are ${sources.length} files`;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Import that file on its own" });
+  throw new SkeinError("invalid_arguments", {
+    problem,
+    advice: "Import one file at a time, or omit the key and label",
+  });
 }
 
 /**
@@ -125,9 +128,8 @@ interface NamedFile {
 }
 
 /**
- * Returns why `--from` excludes a transcript, or `null` if it is imported. From a folder, only that program's
- * transcripts are imported. A file that the user names is read as that program's unless it clearly belongs to another
- * program.
+ * Returns why `--from` excludes a transcript, or `null` if it is imported. A transcript found in a folder must come
+ * from that program. A file that the user names is excluded only if it clearly belongs to another program.
  */
 export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;

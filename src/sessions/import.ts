@@ -16,7 +16,7 @@ import type {
 import { claimsForDisplay, harmlessMeta, metaOf, readMeta } from "../store/session-meta.ts";
 import { nameNewSession } from "./resolve-context.ts";
 
-/** The fields that a session list states for the session of a transcript next to it. */
+/** The fields that a session list gives for a transcript in the same folder. */
 export interface ImportWish {
   /** The agent named by the transcript's folder. */
   readonly agentId?: string;

@@ -57,7 +57,8 @@ export async function listPayload(
 }
 
 /**
- * Returns a session with its totals, or `null` if it is not in the index. The record might predate its last archiving.
+ * Returns a session with its totals, or `null` if it is not in the index. Finds a session that has been archived or
+ * unarchived since the record was read.
  */
 export async function listedSession(
   sessions: SessionStore,

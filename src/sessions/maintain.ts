@@ -32,7 +32,10 @@ interface MaintenanceReport {
   readonly decisions: readonly MaintenanceDecision[];
   /** The decisions that were carried out. Empty in `warn` mode. */
   readonly done: readonly MaintenanceDecision[];
-  /** One line per rule, explaining how it applies to the session in `explainUid`. `null` if no explanation was requested. */
+  /**
+   * One line per rule, explaining how it applies to the session in `explainUid`. `null` if no explanation was
+   * requested.
+   */
   readonly explained: readonly string[] | null;
 }
 

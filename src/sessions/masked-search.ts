@@ -6,8 +6,8 @@ import type { SearchQuery } from "../store/contract.ts";
 import { entryText } from "../store/search-text.ts";
 
 /**
- * Returns a search that masks secrets for its reader. An entry's full text is masked before the snippet is extracted,
- * because a snippet could contain only half of a secret.
+ * Returns the parts of a search query that mask secrets for its reader. An entry's full text is masked before the
+ * snippet is extracted, because a snippet could contain only half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {
   return {
@@ -16,7 +16,7 @@ export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuer
   };
 }
 
-/** Returns an entry's searchable text without secrets. `null` if it has none. */
+/** Returns an entry's searchable text without secrets, or `null` if it has none. */
 export function shownText(entry: Entry, redactor: Redactor): string | null {
   // Redacted first by field name and then as joined text.
   const found = entryText(redactor.redactJson(withTexts(entry)).value as Entry);

@@ -17,8 +17,8 @@ type RelayApp = Pick<App, "bus" | "clock" | "owner" | "report"> & {
 };
 
 /**
- * Relays the progress of children that run in this process to parents that requested it. Returns a function that stops
- * it.
+ * Relays the progress of ACP children that run in this process to the parents that requested it. Returns a function
+ * that stops relaying.
  */
 export function relayProgress(app: RelayApp, after: Later = later): () => void {
   const relays = new Map<string, Relay>();

@@ -131,7 +131,9 @@ export async function resolveMessageTarget(
   };
 }
 
-/** References with a fixed meaning. They cannot name a new session, except `global` when all senders share one session. */
+/**
+ * References with a fixed meaning. They cannot name a new session, except `global` when all senders share one session.
+ */
 const reservedNames = new Set(["current", "global", "unknown"]);
 
 /**

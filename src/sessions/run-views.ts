@@ -30,7 +30,10 @@ export function previewInput(run: Run, show: Show): string {
   return previewText(writtenInput(run), show);
 }
 
-/** Returns the task of a spawned session, or the result in an announcement, without the text that Skein adds for the model. */
+/**
+ * Returns the task of a spawned session, or the result in an announcement, without the text that Skein adds for the
+ * model.
+ */
 function writtenInput(run: Run): string {
   const { sequel } = run.options;
   if (sequel?.type === "child") return sequel.task;

@@ -2,7 +2,7 @@ import type { TurnEnd } from "../agents/contract.ts";
 import type { ContextMessage } from "../core/context.ts";
 import { isDatabaseFault, isDiskFault, isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../runs/contract.ts";
-import { retryableCodes, retryHint } from "../runs/states.ts";
+import { resumableCodes, retryHint } from "../runs/states.ts";
 import { isFenced, RunDeferred, RunStopped } from "../runs/worker.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { scopeOfSession } from "../store/rules.ts";
@@ -148,15 +148,15 @@ class RunExecution {
       await this.#writer?.closeOpenCalls();
     } catch (closing) {
       if (this.#isDeferredBy(closing)) throw new RunDeferred(closing);
-      // If this process still holds the run, another writer moved the branch, and the run ends all the same.
+      // If this process still holds the run, another writer moved the branch. The run ends anyway.
       if (!isFenced(closing)) report(closing);
     }
     await this.#end({ ...this.#retryable(outcome, error), ...(await this.#saidSoFar()) });
   }
 
   /**
-   * On a database that several machines share, a run also goes on in the middle of a turn, as after a takeover. The model
-   * might then be called again.
+   * Whether to put the run back in the queue. After a disk fault during the turn, the run ends instead, because the
+   * model would be called again. After a fault of a shared database, it is requeued at any point, as in a takeover.
    */
   #isDeferredBy(error: unknown): boolean {
     return isDatabaseFault(error) || (this.#phase !== "turn" && isDiskFault(error));
@@ -168,7 +168,7 @@ class RunExecution {
    */
   #retryable(outcome: Outcome, error: unknown): Outcome {
     const code = isDiskFault(error) ? "write_failed" : outcome.code;
-    if (code === undefined || !retryableCodes.includes(code)) return outcome;
+    if (code === undefined || !resumableCodes.includes(code)) return outcome;
     return { ...outcome, code, error: `${outcome.error ?? ""} ${retryHint(this.#claim.run.runId)}`.trim() };
   }
 

@@ -6,11 +6,11 @@ import { acceptScheduled, configuredSchedules } from "./schedules.ts";
 type TimerApp = ScheduleApp & Pick<App, "log" | "report" | "worker">;
 
 /**
- * How often the clock is compared with the next due times. No timer runs until a due time: it would be wrong after the
- * clock or the machine has been stopped or set, and it could not be longer than 25 days.
+ * How often the clock is compared with the next due times. A timer set for a due time would fire at the wrong time
+ * after the clock is changed or the machine is suspended, and timers cannot run longer than 24 days.
  */
 const tickMs = 500;
-/** After an error, this many looks at the clock pass before the next attempt. */
+/** After an error, the next attempt is made this many ticks later. */
 const ticksAfterError = 10;
 /** A due time is missed if no process has started its run by then. */
 const missedAfterMs = 60_000;
@@ -18,13 +18,13 @@ const missedAfterMs = 60_000;
 /** A schedule in this process. */
 interface Job {
   readonly schedule: Schedule;
-  /** When this process started to watch the schedule. */
+  /** When this process started watching the schedule. */
   readonly since: number;
-  /** The time of the last look at the clock. */
+  /** The time at the last tick. */
   seenAt: number;
   /** When the job is due next, or `null` if never. */
   nextAt: number | null;
-  /** How many looks at the clock to skip. Greater than 0 after an error. */
+  /** The number of ticks until the next attempt after an error, otherwise 0. */
   pause: number;
 }
 
@@ -56,7 +56,7 @@ export class ScheduleTimer {
   }
 
   #tick(): void {
-    // While this process closes, the next one takes over.
+    // A closing process starts no runs. The next process handles the due times.
     if (this.#checking !== null || this.#app.worker.isClosing) return;
     const due = this.#jobs.filter((job) => this.#isDue(job));
     if (due.length === 0) return;
@@ -109,7 +109,10 @@ export class ScheduleTimer {
       log.write("info", "schedule run", { ...about, runId });
   }
 
-  /** Returns `null` if a process with another configuration has already accepted another message for the due time. */
+  /**
+   * Returns `null` if a process with a different configuration has already accepted a different message for the due
+   * time.
+   */
   async #accept(schedule: Schedule, dueAt: number): Promise<string | null> {
     try {
       return (await acceptScheduled(this.#app, schedule, new Date(dueAt).toISOString())).run.runId;

@@ -16,7 +16,7 @@ export interface Schedule {
   readonly agentId: string;
   readonly settings: Config["schedules"][string];
   readonly due: DueTimes;
-  /** Differs if the due times differ. */
+  /** Changes whenever the due times change. */
   readonly pattern: string;
 }
 
@@ -39,7 +39,7 @@ export type ScheduleApp = Pick<
 >;
 
 /**
- * Accepts the schedule's message. The same request returns the same run, in any process, so that a due time starts at
+ * Accepts the schedule's message. A repeated request returns the same run in any process, so each due time starts at
  * most one run.
  */
 export function acceptScheduled(
@@ -61,7 +61,7 @@ export function acceptScheduled(
     idempotencyKey,
     content: message,
     options: present({ deliverTo: deliveryOf(deliverTo) }),
-    // Not typed by a person, so it does not postpone the reset of an idle session.
+    // The message was not typed by a person, so it does not postpone the reset of an idle session.
     provenance: { kind: "internal_system" },
   });
 }
@@ -70,7 +70,7 @@ function deliveryOf({ channel, ...rest }: Schedule["settings"]["deliverTo"]): De
   return channel === null ? null : { channel, ...present(rest) };
 }
 
-/** A schedule with its next and its last run. */
+/** A schedule with its next due time and its last run. */
 export interface ScheduleInfo {
   readonly name: string;
   /** `null` for the unnamed user. */
@@ -85,7 +85,7 @@ export interface ScheduleInfo {
   readonly deliverTo: DeliveryTarget | null;
   /** `null` if the schedule is not paused. */
   readonly pausedAt: number | null;
-  /** `null` if the schedule is paused or never due again. */
+  /** When the schedule is due next. `null` if it is paused or will never be due again. */
   readonly nextAt: number | null;
   /** `null` before the first run. */
   readonly lastRun: LastScheduledRun | null;
@@ -100,8 +100,8 @@ export interface LastScheduledRun extends Partial<Pick<Run, "state">> {
 }
 
 /**
- * Lists, runs, pauses and resumes the configured schedules. Every method takes an optional `userId`. If it is set, other
- * users' schedules are not found.
+ * Lists, runs, pauses and resumes the configured schedules. Every method takes an optional `userId`. If it is set,
+ * other users' schedules are not found.
  *
  * @example
  * ```ts
@@ -129,8 +129,8 @@ export class ScheduleService {
   }
 
   /**
-   * Sends the message now, even if the schedule is paused. Later due times are not affected. A second call with the same
-   * idempotency key returns the same run. Throws `not_found`.
+   * Sends the message now, even if the schedule is paused. Later due times are not affected. A second call with the
+   * same idempotency key returns the same run. Throws `not_found`.
    */
   async run(
     name: string,
@@ -143,12 +143,12 @@ export class ScheduleService {
     return run;
   }
 
-  /** Stops the schedule in all processes until it is resumed, also after a restart. Throws `not_found`. */
+  /** Pauses the schedule in all processes until it is resumed, even across restarts. Throws `not_found`. */
   pause(name: string, userId?: string | null): Promise<ScheduleInfo> {
     return this.#setPaused(name, true, userId);
   }
 
-  /** Continues with the next due time. Due times during the pause are not made up for. Throws `not_found`. */
+  /** Continues with the next due time. Due times that passed during the pause are skipped. Throws `not_found`. */
   resume(name: string, userId?: string | null): Promise<ScheduleInfo> {
     return this.#setPaused(name, false, userId);
   }

@@ -50,7 +50,7 @@ export async function searchSessions(
   });
 }
 
-/** Whether an entry is on the active branch. Only then can a page of that branch end with the entry. */
+/** Whether an entry is on the active branch. If it is not, reading the page before it fails with `not_found`. */
 async function isActive(
   { sessions }: Store,
   scope: Scope,

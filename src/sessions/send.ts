@@ -184,7 +184,7 @@ async function sendInput(
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 
-/** Computes the digest that two identical sends share. Different forms of one key are treated as the same key. */
+/** Computes a send's digests, which are equal for identical sends. Different forms of one key count as the same key. */
 function sendDigests(
   { config }: Pick<App, "config">,
   { agentId }: Pick<Caller, "agentId">,
@@ -205,7 +205,7 @@ function sendOptions(
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
-  // Without a sending session, there is nothing that could receive a reply.
+  // Without a sending session, nothing can receive a reply.
   if (caller.session === null) return { origin };
   const sequel: ReplySequel = {
     type: "reply",

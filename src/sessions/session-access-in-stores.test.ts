@@ -111,7 +111,7 @@ describe("resolving a reference", () => {
         status: "error",
         code: "ambiguous",
         error:
-          "Session reference is ambiguous: subagent:twin means agent:main:subagent:p1:twin, " +
+          "Session reference is ambiguous: subagent:twin matches agent:main:subagent:p1:twin, " +
           "agent:main:subagent:p2:twin (use the full sessionKey of one of them)",
         retryable: false,
       },

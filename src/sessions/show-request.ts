@@ -20,7 +20,6 @@ import { TurnRequests } from "./turn-request.ts";
 import { ActiveTools } from "./with-state.ts";
 import type { SessionXray } from "./xray.ts";
 
-/** A folder that no process is running on has no turns and no running tools. */
 export type RequestApp = Pick<
   App,
   "store" | "models" | "hooks" | "config" | "clock" | "turns" | "agents" | "runs"

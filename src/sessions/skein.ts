@@ -197,7 +197,9 @@ export class Skein {
     return this.#open.sessionTools.invoke(name, args, options);
   }
 
-  /** Lists the agents and what each one can reach. Includes undefined agents that have sessions for this user. */
+  /**
+   * Lists the agents and what each one can reach. Includes agents that are not defined but have sessions for this user.
+   */
   async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
     return listAgents(this.#open, userId);
   }
@@ -276,7 +278,7 @@ export class Skein {
   async metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
     const { metrics, runs } = this.#app;
     if (metrics === null) return null;
-    // While the database cannot be reached, the other metrics are still of use.
+    // The other metrics are still useful while the database is unavailable.
     return metrics.render(await runs.countOpen().catch(() => null));
   }
 

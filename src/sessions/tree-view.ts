@@ -91,7 +91,7 @@ function messageFacts(message: Message): Pick<TreeRow, "provenanceKind" | "stopR
 }
 
 const longest = 200;
-/** Longer results are shown as they are. */
+/** In characters. Longer results are not parsed. */
 const mostParsed = 16_384;
 
 /** Returns an entry on one line, for lists and trees. */
@@ -171,7 +171,7 @@ function firstText(content: Content): string {
   return block?.type === "text" ? block.text : "";
 }
 
-/** Returns a result that is an object in JSON, as results of session tools are, as its fields. */
+/** Returns a tool result as text. If it is a JSON object, as with session tools, returns its fields. */
 function resultText(content: Content, most: number): string {
   const text = firstText(content);
   if (!text.startsWith("{") || text.length > mostParsed) return contentText(content, most);
@@ -182,7 +182,7 @@ function resultText(content: Content, most: number): string {
   }
 }
 
-/** Returns the fields of an object without JSON's punctuation. IDs come last, because they say little. */
+/** Formats an object's fields without JSON punctuation. IDs come last because they mean little to a reader. */
 function fieldsText(value: unknown): string {
   if (!isRecord(value)) return stringifyJson(value);
   return Object.entries(value)

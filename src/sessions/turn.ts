@@ -30,7 +30,10 @@ interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
 }
 
-/** Writes the input to the session before anything slow is loaded or called. Returns an outcome if the input was rejected. */
+/**
+ * Writes the input to the session before anything slow is loaded or called. Returns an outcome if the input was
+ * rejected.
+ */
 export async function beginTurn(app: App, turn: TurnToBegin): Promise<BegunTurn | Outcome> {
   const { session, claim, writer } = turn;
   const { run } = claim;
@@ -67,7 +70,7 @@ async function writeTurnInput(
   const seesImages = model.policy.images !== null;
   const { refused, wasThere } = await writeInput(app, session, writer, run, { seesImages, prepend });
   if (claim.isOvertaken && wasThere) await noteRetriedInput(writer, run);
-  // Written first, because until then another process would wake for the same reason.
+  // Must come before `markWritten`. Until then, a process that takes over also writes the messages that woke the run.
   if (how === "woken" || claim.arrivals.length > 0) await writeArrivals(app, session, writer, claim);
   if (refused === null) await app.runs.markWritten(held);
   return refused;
@@ -110,7 +113,7 @@ export interface TurnToRun {
   readonly signal: AbortSignal;
   /** Loaded from the session, and saved after the turn. */
   readonly state: readonly StateModule[];
-  /** `true` if the turn yielded with nothing left to wait for. It then continues without recovery. */
+  /** `true` if the turn yielded with nothing left to wait for. In that case, it continues without recovery. */
   readonly isAwake: boolean;
 }
 

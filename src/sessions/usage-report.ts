@@ -22,7 +22,7 @@ interface UsageLimits {
   /** The maximum number of sessions that one report reads. The first session is read even if it exceeds `bytes`. */
   readonly sessions: number;
   readonly bytes: number;
-  /** The number of rows that are cached. A session has one row per model and quarter-hour. */
+  /** The maximum number of cached rows. A session has one row per model and quarter-hour. */
   readonly remembered: number;
 }
 

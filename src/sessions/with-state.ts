@@ -94,7 +94,7 @@ interface StatePlace {
 /** The modules in use in this process, keyed by session and module key. */
 const inUse = new WeakMap<StateStore, Map<string, SharedModule>>();
 
-/** A module in use by calls or runs. It is dropped when its last user finishes. */
+/** A module in use by calls or runs. It is dropped when the last of them finishes. */
 class SharedModule {
   readonly module: StateModule;
   readonly ready: Promise<void>;

@@ -7,12 +7,12 @@ import type { ContextPayload } from "../protocol/session-views.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
 import type { TokensByPart } from "../transcript/estimate-tokens.ts";
 import { tokensByPart } from "../transcript/estimate-tokens.ts";
+import { modelMessage } from "../transcript/model-message.ts";
 import type { ModelRef } from "../transcript/model-table.ts";
 import { modelInfo, parseModel } from "../transcript/model-table.ts";
 import type { PolicyRequest } from "../transcript/policy.ts";
 import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { prepareTranscript } from "../transcript/steps/prepare-transcript.ts";
-import { visibleMessage } from "../transcript/visible-message.ts";
 import type { RequestPart, ViewText } from "./explain-request.ts";
 import { explainRequest } from "./explain-request.ts";
 
@@ -140,7 +140,7 @@ export function ownModel(context: SessionContext): ModelRef | null {
 /** Returns the context that a model would see, before any change for a provider. */
 export function contextView(context: SessionContext): ContextPayload {
   const { model, thinkingLevel, system, diagnostics } = context;
-  const messages = context.messages.map(visibleMessage).filter((message) => message !== null);
+  const messages = context.messages.map(modelMessage).filter((message) => message !== null);
   return {
     request: {
       ...(model === null ? {} : { provider: model.provider, model: model.modelId }),

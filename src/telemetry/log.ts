@@ -58,7 +58,7 @@ export async function createLog(settings: LogSettings): Promise<Log> {
     }
   };
   const onEvent = (event: SkeinEvent) => {
-    // Each row is only used for its own event type.
+    // Each row is used only for its own event type.
     const row = logTable[event.type] as LogRow<SkeinEventType> | null;
     if (row === null) return;
     const rowLevel = typeof row.level === "function" ? row.level(event) : row.level;
@@ -144,7 +144,7 @@ export const logTable: { readonly [T in SkeinEventType]: LogRow<T> | null } = {
       error: code === null && error === null ? undefined : { code, message: error },
     }),
   },
-  // On the first attempt, the run was interrupted by a clean shutdown. On later attempts, its process was lost.
+  // On its first attempt, the run was interrupted by a clean shutdown. Otherwise, its process was lost.
   "run.recovered": {
     level: ({ attempt }) => (attempt > 1 ? "warn" : "info"),
     text: "run continued after an interruption",

@@ -15,13 +15,16 @@ export interface MetricsSettings {
   readonly processMetrics?: boolean;
   /** The maximum number of tools with their own label. Additional tools are labeled `other`. Defaults to 100. */
   readonly maxTools?: number;
-  /** The same limit for models. */
+  /** The maximum number of models with their own label. Defaults to 100. */
   readonly maxModels?: number;
   /** The maximum number of unanswered requests to models to track. Defaults to 100,000. */
   readonly maxOpen?: number;
 }
 
-/** Metrics in Prometheus text format. Counters and histograms are for the events on the bus, which one process emits. */
+/**
+ * Metrics in Prometheus text format. Counters and histograms cover the events on the bus, all of which one process
+ * emits.
+ */
 export interface Metrics extends Watcher {
   /** `open` is the unfinished work in the store, or `null` if it is not known. */
   render(open: OpenWork | null): Promise<{ readonly contentType: string; readonly body: string }>;

@@ -46,7 +46,7 @@ describe("the check of the built site", () => {
     [
       "a link to a heading that does not exist",
       { "b.html": '<a href="/docs/api/x#two">x</a>' },
-      "no heading",
+      "not a heading",
     ],
     ["an image that does not exist", { "b.html": '<img alt="" src="/docs/x.png">' }, "leads nowhere"],
     ["a script of another host", { "b.html": '<script src="https://example.org/a.js">' }, "b.html loads"],

@@ -4,7 +4,7 @@ import { openModel } from "../../src/agents/models/open-model.ts";
 import { checkRequest, startTwin } from "../../src/entry-testing.ts";
 import type { ContextMessage, TranscriptMessage } from "../../src/index.ts";
 import { prepareTranscript, resolveTranscriptPolicy } from "../../src/index.ts";
-import { visibleMessage } from "../../src/transcript/visible-message.ts";
+import { modelMessage } from "../../src/transcript/model-message.ts";
 import { repetitions } from "../support/repetitions.ts";
 import { runSeed } from "../support/run-seed.ts";
 import type { Speaker } from "./conversation.ts";
@@ -89,9 +89,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
 }
 
 async function ruleBroken(wire: ToWire, messages: readonly ContextMessage[]): Promise<string> {
-  const raw: readonly TranscriptMessage[] = messages
-    .map(visibleMessage)
-    .filter((message) => message !== null);
+  const raw: readonly TranscriptMessage[] = messages.map(modelMessage).filter((message) => message !== null);
   try {
     return checkRequest(wire.api, await wire.request(raw))?.rule ?? "none";
   } catch {

@@ -57,11 +57,13 @@ const moves: Readonly<Record<string, readonly [down: number, right: number]>> = 
   PageDown: [Infinity, 0],
 };
 
-/** The matrix's sessions, with finished sub-agents folded under their parents, except the sessions of the pair. */
+/**
+ * Returns the matrix's sessions. Finished sub-agents are folded under their parents, except the sessions of the pair.
+ */
 function useMatrixLines({ matrix: { sessions }, userId, shown }: Omit<AccessMatrixProps, "onOpen">) {
   const { desk } = useDesk();
   const [opened, toggle] = useOpenFolds("matrix");
-  // A session that finishes later stays in its position.
+  // A session that finishes later keeps its position.
   const items = useMemo(() => {
     const found = sessions.map(({ key }) => desk.rowOf({ key, ...userParam({ userId }) }));
     const hosts = findHosts(

@@ -38,7 +38,7 @@ export function CreateToken({
   );
 }
 
-/** The form, then the secret. The dialog unmounts this when it closes, and the secret is gone. */
+/** The form, then the secret. This component is unmounted when the dialog closes, which discards the secret. */
 function NewToken({ latest, onCreated }: { readonly latest: number | null; readonly onCreated: () => void }) {
   const [secret, setSecret] = useState<string | null>(null);
   if (secret === null)
@@ -62,7 +62,7 @@ function NewToken({ latest, onCreated }: { readonly latest: number | null; reado
   );
 }
 
-/** The number of days, or `own` for as long as this browser's token is valid. */
+/** Returns the labels of the lifetimes, keyed by days or by `own`, which means until this browser's token expires. */
 function lifetimesUntil(latest: number | null): Readonly<Record<string, string>> {
   if (latest === null) return { "1": "1 day", "30": "30 days", "365": "1 year", "": "until revoked" };
   const fitting = Object.entries({ "1": "1 day", "7": "7 days" }).filter(

@@ -50,7 +50,7 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
     { ...user, keys: [...new Set([...pair, ...listed])].slice(0, maxSessions) },
     { isEnabled: !isListed },
   );
-  // A session that does not exist is reported with the rules.
+  // If a session does not exist, the rules say so.
   const { data, error } = isListed || extended.error !== null ? recent : extended;
   const [, navigate] = useLocation();
   const here = { user: user.userId, most: isWide ? "64" : undefined };
@@ -94,8 +94,9 @@ export function MatrixTab({ from, to, userId, action, isWide }: MatrixTabProps) 
 }
 
 /**
- * The most recent sessions, and their finished sub-agents, which do not count because they are folded. Read again only
- * when the number of sessions changes, because a matrix whose rows moved with every message would be unreadable.
+ * Returns the keys of the most recent sessions and of their finished sub-agents, which are folded and do not count
+ * toward the limit. The list is read again only when the number of sessions changes. If rows moved with every message,
+ * the matrix would be unreadable.
  */
 function useRecentKeys(count: number, userId: string | null): string[] | null {
   const { client } = useGateway();

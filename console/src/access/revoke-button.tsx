@@ -5,9 +5,9 @@ import buttons from "../ui/button.module.css";
 
 interface RevokeButtonProps {
   readonly name: string;
-  /** The name of the button that confirms. */
+  /** The label of the button that confirms. */
   readonly confirmName?: string;
-  /** Whether the first click has happened, elsewhere. */
+  /** Whether the user has already made the first click elsewhere. */
   readonly isAsking?: boolean;
   readonly revoke: () => Promise<unknown>;
   readonly onRevoked: () => void;

@@ -21,7 +21,7 @@ export type Access =
       readonly retry: () => void;
     }
   | {
-      /** The link is for a different user from the one who is signed in. */
+      /** The link is for a different user than the one who is signed in. */
       readonly phase: "asking";
       readonly current: Identity;
       readonly offered: Identity;
@@ -29,7 +29,7 @@ export type Access =
     }
   | ({ readonly phase: "ready" } & Gateway);
 
-/** Signs in this tab, with its token or a link. Tries again after the gateway could not be reached. */
+/** Signs in this tab with its token or a link. Retries if the gateway cannot be reached. */
 class AccessStore {
   readonly #listeners = new Set<() => void>();
   readonly #attempts = new SingleFlight(() => this.#attempt());
@@ -84,7 +84,10 @@ class AccessStore {
     }
   }
 
-  /** Returns the reason if there is still no gateway afterward. Rejects if the gateway did not respond. */
+  /**
+   * Returns why this tab is signed out, in case there is still no gateway afterward. Rejects if the gateway did not
+   * respond.
+   */
   async #signIn(): Promise<SignedOut> {
     let why: SignedOut = "no-token";
     if (this.#code !== null) {
@@ -117,7 +120,7 @@ class AccessStore {
     return new Promise((answer) => this.#set({ phase: "asking", current, offered, answer }));
   }
 
-  /** `null` if the token has expired or been revoked. */
+  /** Returns `null` if the token has expired or been revoked. */
   async #connect(token: string): Promise<Gateway | null> {
     try {
       const client = await connect(gatewayUrl, { token, client: { name: "skein-console" } });
@@ -128,7 +131,7 @@ class AccessStore {
         this.#gateway = null;
         const isEnded = error.code === "unauthorized";
         if (isEnded) forgetToken(token);
-        // A question on the page must be answered first.
+        // If the page is asking a question, the user must answer it first.
         const why = token === this.#leavingToken ? "left" : "ended";
         if (this.#state.phase !== "asking") this.#signOut(isEnded ? why : "unreachable");
         if (!isEnded) this.#attempts.requestSoon(1000);

@@ -39,7 +39,7 @@ export class Feed {
     const subscription = new SingleFlight(async () => {
       stream = client.events({ events: knownEvents(client) });
       await this.#read(stream).catch((error: unknown) => {
-        // The client's state shows when the whole connection has ended.
+        // If the whole connection has ended, the client's state shows that.
         if (client.state !== "closed") throw error;
       });
     });

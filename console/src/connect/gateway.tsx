@@ -69,8 +69,8 @@ export function useMay(method: MethodName): boolean {
 }
 
 /**
- * Calls a method that changes something. Rejects while the gateway is offline. The client would hold the call and make
- * it at a time when the user no longer expects it.
+ * Returns a function that calls a method that changes something. While the gateway is offline, the function rejects.
+ * The client would otherwise hold the call and make it when the user no longer expects it.
  */
 export function useChange() {
   const { client } = useGateway();
@@ -91,7 +91,9 @@ const offlineProps = {
   onClick: (event: { preventDefault(): void }) => event.preventDefault(),
 } as const;
 
-/** While the gateway is offline, props that disable the button of a change. The button keeps the focus. */
+/**
+ * While the gateway is offline, returns props that disable a button that makes a change. The button keeps the focus.
+ */
 export function useOffline(): typeof offlineProps | null {
   return useConnectionState() === "open" ? null : offlineProps;
 }
@@ -109,8 +111,8 @@ interface CallOptions {
 }
 
 /**
- * The result of a read method, cached by its params. As long as there is a result, even an outdated one, there is no
- * error.
+ * Returns the result of a read method, cached by its params. As long as there is a result, even an outdated one,
+ * `error` is `null`.
  */
 export function useCall<M extends MethodName>(method: M, params: Params<M>, options: CallOptions = {}) {
   const { client } = useGateway();
@@ -132,7 +134,7 @@ export function useCall<M extends MethodName>(method: M, params: Params<M>, opti
   };
 }
 
-/** The beginnings of remedies that are for programs, and what a page says instead. */
+/** Remedies that are written for programs, matched by their beginning, and the text that a page shows instead. */
 const pageRemedies: readonly (readonly [start: string, ours: string])[] = [
   ["Use sessions.list ", "It may have been deleted, or it may belong to another user."],
   ["Omit the user, ", "To open this address, sign in as its user."],

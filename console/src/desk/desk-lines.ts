@@ -43,7 +43,7 @@ export interface DeskView {
 
 interface DeskLinesOptions {
   readonly hasApprovals?: boolean;
-  /** Nests finished sub-agents under their parents. Their folds are closed, except these. */
+  /** Nests finished sub-agents under their parents. Every fold is closed except these. */
   readonly openFolds?: ReadonlySet<string>;
   /** A row that stays visible in a closed fold. */
   readonly openId?: string | null;
@@ -83,7 +83,7 @@ function toLines(
 ): readonly (RowLine | ApprovalLine)[] {
   const asked = Map.groupBy(approvals, (approval) => idOf(placeOf(approval)));
   const waiting = new Set(asked.keys());
-  // The first one to ask comes first. A row can arrive before its approval.
+  // The session that asked first comes first. A row can arrive before its approval.
   const turns = new Map([...asked.keys()].map((id, index) => [id, index]));
   const turnOf = (row: SessionRow) => turns.get(idOf(row)) ?? turns.size;
   const hosts = isNested ? findHosts(rows, (row) => isFinished(row, waiting)) : new Map<string, string>();
@@ -119,7 +119,7 @@ function failed({ state }: SessionRow): number {
   return state === "failed" ? 1 : 0;
 }
 
-/** A row that changes keeps its group and its nesting while it is held. */
+/** While the rows are held, a row that changes keeps its group and its nesting. */
 function inPart<T extends RowLine | ApprovalLine>(now: T, { part, host }: T): T {
   return { ...now, part, host };
 }

@@ -82,8 +82,8 @@ export function FinishedFold({
 }
 
 /**
- * Reads the next page when the end of the lines is near. After a failure, waits until the rows are read again. Rows that
- * are folded do not move the end.
+ * Reads the next page when the end of the lines is near. After a failure, waits until the rows are read again. Rows
+ * loaded into a collapsed group add no lines, so a change in the row count also triggers the check.
  */
 export function useLoadMore(
   isWanted: boolean,

@@ -123,7 +123,7 @@ function useFilteredDesk(filter: DeskFilter) {
   return { desk, state: isOther ? unreadDesk : state };
 }
 
-/** Archives sessions and can undo the last action. */
+/** Archives sessions and can undo the last archiving. */
 function useArchiving(onDone: (rows: readonly SessionRow[]) => Promise<void>) {
   const { client } = useGateway();
   const change = useChange();

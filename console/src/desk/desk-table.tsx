@@ -31,8 +31,8 @@ interface DeskTableProps {
 }
 
 /**
- * Sessions and their questions as rows. One row can have the focus. Arrow keys move it, Enter opens the row, and `x`
- * selects it.
+ * Sessions and their approvals as rows. One row can have the focus. Arrow keys move the focus, Enter opens the row, and
+ * `x` selects it.
  */
 export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTableProps) {
   const { status, error, hasMore } = state;
@@ -59,7 +59,7 @@ export function DeskTable({ desk, state, view, selection, isFiltered }: DeskTabl
   useLoadMore(hasMore && error === null, last, lines.length, state.rows.length, () => desk.loadMore());
   const at = indexOf(roving.stop);
   const current = lines[at];
-  // A session's questions follow its row.
+  // A session's approvals follow its row.
   const asked = [current, lines[at + 1]].find((line) => line?.kind === "approval")?.id ?? null;
   useAnswerKeys(roving.list, asked);
   useKeys({ x: current?.kind === "row" ? () => selection.toggle(current.id) : null });
@@ -142,7 +142,9 @@ function ColumnNames() {
   );
 }
 
-/** The rows stay but might be outdated. While the gateway is offline, another part of the page shows this. */
+/**
+ * The rows stay visible but might be outdated. While the gateway is offline, another part of the page says so instead.
+ */
 function ReadError({ error, onRetry }: { readonly error: string | null; readonly onRetry: () => void }) {
   const connection = useConnectionState();
   if (error === null || connection !== "open") return null;

@@ -42,10 +42,10 @@ const nodeTypes = { member: MemberBox };
 const edgeTypes = { thread: ThreadLink };
 const rowHeight = 48;
 const boxHeight = 32;
-/** The text of 13 pixels is then 11 pixels high, the smallest that is easy to read. */
+/** At this zoom level, 13-pixel text is 11 pixels high, the smallest size that is easy to read. */
 const minReadableZoom = 0.85;
 
-/** From left to right, or as an indented list where there is no room for columns. */
+/** From left to right, or as an indented list if there is no room for columns. */
 const layouts = {
   wide: { boxWidth: 224, columnWidth: 320, margin: "40px" },
   narrow: { boxWidth: 192, columnWidth: 24, margin: "12px" },

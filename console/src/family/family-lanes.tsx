@@ -37,7 +37,10 @@ export default function FamilyLanes({ place }: { readonly place: SessionPlace })
   );
 }
 
-/** Leaves out the partners' work for others, which would take the room of the family's own. Their state is shown. */
+/**
+ * Omits the work that partners do for other sessions, which would take space from the family's own work. The partners'
+ * state is still shown.
+ */
 function withoutOtherWork(family: Family): Family {
   const partners = new Set(family.nodes.filter(({ isPartner }) => isPartner).map(({ key }) => key));
   const exchanged = new Set(family.edges.map(({ runId }) => runId));

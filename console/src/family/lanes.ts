@@ -51,9 +51,9 @@ export interface EdgeMark extends MarkText {
   readonly fromKey: string;
   readonly toKey: string;
   readonly at: number;
-  /** When the run ended that this edge answers for. `null` if it answers for none. */
+  /** When the run that this edge answers for ended. `null` if the edge answers for no run. */
   readonly leftAt: number | null;
-  /** When the run started that this edge caused. `null` if it has not started or joined another run. */
+  /** When the run that this edge caused started. `null` if the run has not started or has joined another run. */
   readonly startedAt: number | null;
 }
 
@@ -147,7 +147,7 @@ export function layOutLanes(
   };
 }
 
-/** Finds when the run that an edge caused started, unless another run was still in progress between the two. */
+/** Finds when the run that an edge caused started. Returns `null` if another run was still in progress in between. */
 function startFinder({ spans }: Family): (edge: Edge) => number | null {
   const starts = new Map<string, { readonly at: number; readonly freeFrom: number }>();
   const ends = new Map<string, number>();

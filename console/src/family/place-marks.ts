@@ -22,9 +22,11 @@ export interface PlacedEdge {
   readonly crossed: readonly number[];
 }
 
-/** How far an arrow may be from its time. If there are many, they are closer together instead. */
+/**
+ * How far an arrow can be from its time, in pixels. If there are many arrows, they are placed closer together instead.
+ */
 const maxShift = 24;
-/** The room for a tip in front of a run. */
+/** The space for an arrow tip in front of a run. */
 const tipWidth = 8;
 
 /**

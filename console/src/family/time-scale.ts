@@ -26,7 +26,7 @@ interface Tick {
 
 export const foldWidth = 44;
 const padding = 12;
-/** The label of a period on an earlier day has the date and the time, about 95 pixels. */
+/** For a period on an earlier day, the label contains the date and the time and is about 95 pixels wide. */
 const minStretchWidth = 96;
 const widthPerMark = 9;
 const maxCrowdWidth = 360;
@@ -95,7 +95,9 @@ export class TimeScale {
     return piece.x + inset + Math.min(1, Math.max(0, part)) * (piece.width - 2 * inset);
   }
 
-  /** The middle of idle time. A fold is found by itself, because the period before it may have only one point in time. */
+  /**
+   * Returns the middle of idle time. A fold is looked up directly, because the period before it can have zero length.
+   */
   middleOf({ from, to }: Interval): number {
     const fold = this.pieces.find((piece) => piece.isFold && piece.from === from);
     return fold === undefined ? (this.xOf(from) + this.xOf(to)) / 2 : fold.x + fold.width / 2;
@@ -124,7 +126,7 @@ export class TimeScale {
   #ticksOf(piece: Piece): readonly Tick[] {
     const ms = piece.to - piece.from;
     const text = clockText(piece.from);
-    // The label of a fold is wider than a narrow fold.
+    // A narrow period has no space for its label.
     if (piece.width < text.length * digitWidth + padding) return [];
     const ticks: Tick[] = [{ x: this.xOf(piece.from), text, isStart: true }];
     if (ms === 0) return ticks;
@@ -138,7 +140,7 @@ export class TimeScale {
   }
 }
 
-/** The room before the first and after the last mark of a period. */
+/** The space before the first and after the last mark of a period. */
 function insetOf({ isFold, width }: Piece): number {
   return isFold ? 0 : Math.min(padding, width / 5);
 }

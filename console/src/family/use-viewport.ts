@@ -4,12 +4,12 @@ import type { Stretch } from "./time-scale.ts";
 import { TimeScale } from "./time-scale.ts";
 
 const maxZoom = 5000;
-/** At first, periods are not narrower than this part of their readable width. */
+/** Initially, periods are not narrower than this fraction of their readable width. */
 const minStartZoom = 0.35;
 const dragThreshold = 4;
 
 interface View {
-  /** `fit` shows everything. `start` does so too unless there are very many periods. */
+  /** `fit` shows everything. So does `start`, unless there are very many periods. */
   readonly zoom: number | "fit" | "start";
   /** The first visible pixel. `end` follows the current time. */
   readonly left: number | "end";

@@ -37,7 +37,7 @@ export type DeskFilter = Pick<
   "kinds" | "agentId" | "channels" | "states" | "search" | "archived" | "userId" | "sort"
 >;
 
-/** Returns the group on the desk that a session belongs to. */
+/** The group on the desk that a session belongs to. */
 export type DeskPart = "needs-you" | "working" | "done";
 
 const pageSize = 500;
@@ -111,7 +111,8 @@ export class Desk {
     try {
       const publishAll = all ? await this.#readAll() : null;
       if (!all && approvals) await this.#readApprovals();
-      // Events that arrived meanwhile are newer than the pages, which are shown only with the changed rows.
+      // Events that arrived in the meantime are newer than the pages, so the pages are shown only with the changed
+      // rows.
       changed = new Map(this.#changed);
       this.#changed.clear();
       if (changed.size > 0) await this.#readRows(changed.values());
@@ -264,14 +265,14 @@ export class Desk {
   }
 }
 
-/** A row that already exists is newer than the page, because it was read after an event. */
+/** Keeps rows that already exist. They are newer than the page, because they were read after an event. */
 function addRows(rows: Map<string, SessionRow>, page: readonly SessionRow[]): void {
   for (const row of page) if (!rows.has(idOf(row))) rows.set(idOf(row), row);
 }
 
 type Order = (a: SessionRow, b: SessionRow) => number;
 
-/** The sort orders of `sessions.list`, for rows that events add between two pages. */
+/** The same sort orders as `sessions.list`. They put rows that events add between page loads in the right place. */
 const orders: Record<NonNullable<DeskFilter["sort"]>, Order> = {
   updated: (a, b) => b.updatedAt - a.updatedAt,
   created: (a, b) => (b.sessionId < a.sessionId ? -1 : 1),

@@ -19,7 +19,7 @@ export interface Fold {
 
 /**
  * Returns the session under which each finished sub-agent is nested: its closest ancestor that is not nested itself. A
- * sub-agent whose parent is not among the rows has none.
+ * sub-agent whose parent is not among the rows is not nested.
  */
 export function findHosts(
   rows: readonly SessionRow[],
@@ -35,7 +35,7 @@ export function findHosts(
     visited.add(id);
     const parent = byId.get(idOf({ key, userId }));
     const host = parent === undefined ? undefined : (hostOf(parent) ?? idOf(parent));
-    // Sessions that spawned each other in a circle are not nested under themselves.
+    // A session in a cycle of sessions that spawned each other is not nested under itself.
     if (host !== undefined && host !== id) hosts.set(id, host);
     return hosts.get(id);
   };
@@ -43,13 +43,13 @@ export function findHosts(
   return hosts;
 }
 
-/** Moves nested items behind their hosts. Otherwise, the order stays. */
+/** Moves nested items behind their hosts. The order is otherwise unchanged. */
 export function nest<T extends Nestable>(items: readonly T[]): readonly T[] {
   const byHost = Map.groupBy(items, ({ host }) => host);
   return (byHost.get(null) ?? []).flatMap((item) => [item, ...(byHost.get(item.id) ?? [])]);
 }
 
-/** Adds a fold in front of each host's nested items, and hides those whose fold is closed, except the kept ones. */
+/** Adds a fold in front of each host's nested items. The items of a closed fold are hidden, except the kept ones. */
 export function foldNested<T extends Nestable>(
   items: readonly T[],
   opened: ReadonlySet<string>,

@@ -20,7 +20,7 @@ export function useHome() {
     agent,
     isLoading: data === undefined && error === null,
     error,
-    /** Whether a session is this one. */
+    /** Whether a session is the home session. */
     has: ({ key, ...owner }: SessionPlace) =>
       (key === "main" || key === place?.key) && ownerOf(client, owner) === ownerOf(client, {}),
   };

@@ -7,8 +7,8 @@ export type NamedRow = Pick<SessionRow, "displayName" | "label" | "key"> & {
 };
 
 /**
- * Returns a session's display name: its label or name, otherwise its key without `agent:`. Agents refer to helpers by
- * their labels, and a helper's name is only the beginning of its task.
+ * Returns a session's display name: its label or name, otherwise its key without `agent:`. The label comes first,
+ * because agents refer to helpers by their labels, and a helper's name is only the beginning of its task.
  */
 export function rowName({
   displayName,
@@ -18,7 +18,10 @@ export function rowName({
   return visibleLine(label) || visibleLine(displayName) || oneLine(shortKey(key), 100);
 }
 
-/** Returns a name on one line. A name of blank characters, with which a link would be invisible, is no name. */
+/**
+ * Returns a name on one line. A name of blank characters is treated as missing, because a link with it would be
+ * invisible.
+ */
 function visibleLine(name = ""): string {
   const line = oneLine(name, 100);
   return isBlank(line) ? "" : line;

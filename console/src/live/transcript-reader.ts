@@ -39,7 +39,7 @@ interface Reading {
 }
 
 const pageSize = 200;
-/** How often to read a run in another process, which sends no events here and stores its text once a second. */
+/** How often to poll a run in another process, which sends no events here and stores its text once a second. */
 const elsewhereMs = 2000;
 
 /** Reads one session and keeps it up to date with its events. */
@@ -105,13 +105,13 @@ export class TranscriptReader {
   }
 
   /**
-   * Loads the page around an entry of the branch and discards the others, unless the entry is loaded. Returns whether it
-   * is loaded afterwards.
+   * Loads the page around an entry of the branch and discards the other pages, unless the entry is already loaded.
+   * Returns whether the entry is loaded afterward.
    */
   readonly goTo = async (entryId: string): Promise<boolean> => {
     const isLoaded = () => this.#state.entries.some(({ id }) => id === entryId);
     if (isLoaded()) return true;
-    // The client would hold the call, and the transcript would jump when the user no longer expects it.
+    // The client would hold the call, and the transcript would jump when the user no longer expects it to.
     if (this.#client.state !== "open") {
       this.#publish({ ...this.#state, error: "This entry cannot be loaded: the gateway is offline." });
       void this.#reads.request();
@@ -180,7 +180,7 @@ export class TranscriptReader {
     try {
       for await (const event of stream) this.#receive(event);
     } catch (error) {
-      // The client's state shows when the whole connection has ended.
+      // If the whole connection has ended, the client's state shows that.
       if (this.#isClosed || this.#client.state === "closed") return;
       this.#publish({ ...this.#state, error: errorText(error) });
       throw error;
@@ -242,7 +242,7 @@ export class TranscriptReader {
       return this.#set({ ...this.#state, status: "missing", error: errorText(error), live: [], pending: [] });
     const isFinal = isNotFound(error) || isForbidden(error);
     const failed = wasRead ? status : isFinal ? "refused" : "failed";
-    // Set without a request. The next attempt waits.
+    // Unlike `#set`, `#publish` requests no other read. The retry is scheduled by the error below.
     this.#publish({ ...markStale(this.#state, stale), status: failed, error: errorText(error) });
     if (!isFinal) throw error;
   }
@@ -276,7 +276,8 @@ export class TranscriptReader {
     if (resumeAt === undefined) return this.#page(opened);
     try {
       const page = await this.#page({ around: resumeAt });
-      // The session can have moved to another branch. Only a link to an entry shows the branch that has the entry.
+      // The session might have moved to another branch. Only a link to an entry shows the branch that contains the
+      // entry.
       if (around !== undefined || page.branchLeafId === leafId) return page;
     } catch (error) {
       if (!isNotFound(error)) throw error;

@@ -12,8 +12,8 @@ type Staleness = "live" | "end" | "all";
 
 export interface TranscriptState {
   /**
-   * `missing` means that the session does not exist or no longer exists. `refused` means that the URL names a user or an
-   * entry that cannot be read. `failed` means that the session was never read, and a retry might succeed.
+   * `missing` means that the session does not exist or no longer exists. `refused` means that the URL names a user or
+   * an entry that cannot be read. `failed` means that the session was never read, and a retry might succeed.
    */
   readonly status: "loading" | "ready" | "missing" | "refused" | "failed";
   /** Why the last read failed. The displayed data might be outdated. */
@@ -111,8 +111,8 @@ function withLive(state: TranscriptState, event: ReceivedEvent): TranscriptState
 }
 
 /**
- * An entry that continues the displayed branch is appended. Any other entry moved the branch, and the page must be read
- * again.
+ * Appends an entry that continues the displayed branch. Any other entry means that the branch has moved, so the page
+ * must be read again.
  */
 function withEntry(state: TranscriptState, entry: TranscriptEntry): TranscriptState {
   const { entries, leafId, branchLeafId, hasLater } = state;

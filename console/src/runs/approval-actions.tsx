@@ -111,14 +111,14 @@ export function ApprovalActions({
 const settleMs = 600;
 
 /**
- * Whether the buttons have been in their position long enough for the user to notice. Otherwise a press is probably
+ * Whether the buttons have been in their position long enough for the user to notice. Otherwise, a click is probably
  * meant for another question, whose position these buttons have taken. Scrolling does not count.
  */
 function useIsSettled(buttons: RefObject<HTMLElement | null>): boolean {
   const [isSettled, setIsSettled] = useState(false);
   const position = useRef<number | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  // Every change of the list around the question renders the question too.
+  // Runs on every render, because every change to the list around the question also renders the question.
   useLayoutEffect(() => {
     if (buttons.current === null) return;
     let top = buttons.current.getBoundingClientRect().top;
@@ -135,8 +135,8 @@ function useIsSettled(buttons: RefObject<HTMLElement | null>): boolean {
 }
 
 /**
- * Lets `a` and `d` answer one question in a list by pressing its buttons. When it has been answered, the keys do not
- * apply to the next question at once.
+ * Lets `a` and `d` answer one question in a list by pressing its buttons. After an answer, the keys do nothing for a
+ * moment, so that they do not answer the next question by accident.
  */
 export function useAnswerKeys(list: RefObject<HTMLElement | null>, approvalId: string | null): void {
   const target = useRef(approvalId);

@@ -63,7 +63,8 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
 }
 
 /**
- * Reads the approval with its answer. A list of pending approvals does not show how one that has left it was answered.
+ * Reads the approval with its answer. The list of pending approvals does not show how an approval that has left it was
+ * answered.
  */
 function useAnswer(approval: Approval, isGone: boolean): Approval {
   const { approvalId, runId, answer } = approval;
@@ -134,8 +135,8 @@ function Times({
 }
 
 /**
- * Each argument is on its own line. Strings are shown as is, everything else as JSON. Of very many arguments, only the
- * first ones are mounted, because a call can have more than a page can show.
+ * Each argument is on its own line. Strings are shown as is, everything else as JSON. If there are very many arguments,
+ * only the first ones are mounted, because a call can have more arguments than a page can show.
  */
 function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   const [step, setStep] = useOpened("arguments");
@@ -170,7 +171,7 @@ function Arguments({ args }: { readonly args: Approval["arguments"] }) {
   );
 }
 
-/** For a long value, shows its beginning and end, with a description of the hidden part between them. */
+/** Shows a long value as its beginning and end, with a description of the hidden part between them. */
 function Value({
   name,
   text,

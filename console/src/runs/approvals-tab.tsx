@@ -30,7 +30,7 @@ export function ApprovalsTab({ wanted }: { readonly wanted: string | null }) {
       roving.list.current?.querySelector<HTMLElement>(`[data-roving="${CSS.escape(wanted)}"]`)?.focus();
   }, [isWantedOpen, wanted, roving.list]);
 
-  // Approvals that were answered under the pointer still have their positions above.
+  // Approvals that were answered under the pointer keep their positions in the list above.
   const earlier = answered.list.filter(({ approvalId }) => !ids.includes(approvalId));
 
   useAnswerKeys(roving.list, roving.stop);

@@ -30,7 +30,7 @@ interface RunPanelProps {
 export function RunPanel({ runId, userId, onClose }: RunPanelProps) {
   const whose = { runId, ...userParam({ userId }) };
   const { data, error } = useCall("runs.get", whose, { keepsPrevious: true });
-  // Its steps end with entries, and the runs that it started use its budget.
+  // A step ends with an entry. The runs that this run started use the same budget.
   useRefresh(
     ["runs.get", "runs.steps", "runs.budget"],
     ({ event, payload }) =>

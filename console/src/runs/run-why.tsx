@@ -17,7 +17,7 @@ export function RunWhy({
   readonly why: Why;
   /** The run. The linked runs belong to the same user. */
   readonly owner: Pick<RunRow, "userId">;
-  /** The URL of the run's panel, which has its steps and actions. The panel itself has no link to it. */
+  /** The URL of the run's panel, which shows its steps and actions. Absent in the panel itself. */
   readonly details?: string;
   readonly tabIndex?: number;
 }) {

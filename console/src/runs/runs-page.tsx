@@ -25,7 +25,7 @@ export default function RunsPage() {
   const tab = oneOf<RunsPart>(query.get("tab"), { runs: "", approvals: "", outbox: "" }, "runs");
   const shown = query.get("show");
   const session = query.get("session");
-  // Without a session, this is the user of the run in the panel and does not filter.
+  // Without `session`, `user` identifies the user of the run in the panel and is not a filter.
   const fields = ["show", "lane", "session", ...(session === null ? [] : ["user"])];
   const more = Object.fromEntries(
     fields.flatMap((name) => {

@@ -13,7 +13,7 @@ export function hitPath({ key, entryId }: SearchHit, userId?: string): string {
 /** The kinds of entries that the transcript shows as Markdown. */
 const markdownRoles = new Set(["user", "assistant", "summary"]);
 
-/** Around a match while the marks of Markdown are removed. */
+/** Marks the beginning of a match while Markdown syntax is removed. */
 const matchStart = "\ue000";
 const matchEnd = "\ue001";
 

@@ -9,7 +9,7 @@ import styles from "./palette-button.module.css";
 const loadPalette = () => import("./palette.tsx");
 const Palette = lazyPart(loadPalette);
 
-/** After the first view, whose requests come first. */
+/** Delays loading the palette until the first view has sent its requests. */
 const preloadMs = 2000;
 
 /** Opens the palette, which Mod+K also does from anywhere. */
@@ -53,7 +53,7 @@ export function PaletteButton() {
   );
 }
 
-/** Over the page, because the button has no room for it. It takes the focus, which the palette would have. */
+/** Shown over the page, because the button has no space for it. Takes the focus that the palette would have taken. */
 function PaletteFailure({
   onRetry,
   onClose,

@@ -181,8 +181,8 @@ function best(items: readonly PaletteItem[], typed: string): readonly PaletteIte
 }
 
 /**
- * 4 if it begins with the text, 3 if one of its words does, 2 if it contains the text, 1 if it has these letters in
- * order, 0 if it does not match.
+ * Returns 4 if the name begins with the text, 3 if one of its words does, 2 if it contains the text, 1 if it contains
+ * the text's letters in order, and 0 otherwise.
  */
 function scoreOf(name: string, typed: string): number {
   const text = name.toLowerCase();

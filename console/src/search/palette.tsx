@@ -37,7 +37,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       list.current?.querySelector(`#${CSS.escape(optionId(current))}`)?.scrollIntoView({ block: "nearest" });
   }, [current]);
 
-  // Going back changes the page under the palette.
+  // Going back changes the page under the palette, so the palette closes.
   const onTravel = useEffectEvent(onClose);
   useEffect(() => {
     const close = () => onTravel();
@@ -164,7 +164,7 @@ function PaletteRow({
   const { hit } = item;
   const names = useSessionNames(useMemo(() => (hit === undefined ? [] : [hit]), [hit]));
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and takes the keys for its list.
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and handles the keys for its list.
     <div
       id={optionId(item)}
       role="option"

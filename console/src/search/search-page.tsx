@@ -230,7 +230,7 @@ interface HitFilter {
 
 function useSearchHits(words: string, { role, days, bySession, key, userId }: HitFilter) {
   const { client } = useGateway();
-  // The start of the hour, so that the query stays the same while the page is open.
+  // Rounded down to the hour, so that the query seldom changes while the page is open.
   const since =
     days === null ? undefined : Math.floor(Date.now() / hourMs) * hourMs - Number(days) * 24 * hourMs;
   const params: Params<"sessions.search"> = {

@@ -13,7 +13,7 @@ export function imageUrl({ mimeType, data }: WireAttachment): string {
   return `data:${mimeType};base64,${data}`;
 }
 
-/** In characters. */
+/** Returns the size of an attachment in characters. */
 export function sizeOf({ content }: Attachment): number {
   return "image" in content ? content.image.data.length : content.text.length;
 }
@@ -26,8 +26,8 @@ export function newId(): string {
 }
 
 /**
- * Combines a message with its attachments. Text files become fenced blocks in the message, because models can read
- * nothing else.
+ * Combines a message with its attachments. Text files become fenced blocks in the message, because models accept no
+ * other attachments than images.
  */
 export function composeMessage(message: string, attachments: readonly Attachment[]) {
   const texts = attachments.flatMap(({ name, content }) =>
@@ -42,7 +42,7 @@ export function composeMessage(message: string, attachments: readonly Attachment
   return { message: whole, ...(images.length === 0 ? {} : { attachments: images }) };
 }
 
-/** Longer than any sequence of backticks inside. */
+/** Uses more backticks than any sequence of backticks in the text. */
 function fence(name: string, text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -95,7 +95,7 @@ async function shrinkImage(file: File): Promise<Blob> {
     );
     const canvas = new OffscreenCanvas(width as number, height as number);
     canvas.getContext("2d")?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-    // JPEG would turn transparent areas black. A browser that cannot write WebP writes PNG.
+    // JPEG would turn transparent areas black. A browser that cannot encode WebP produces PNG.
     const type = file.type === "image/jpeg" ? "image/jpeg" : "image/webp";
     return await canvas.convertToBlob({ type, quality: 0.85 });
   } finally {

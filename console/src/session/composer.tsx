@@ -22,11 +22,11 @@ type QueueMode = NonNullable<Params<"chat.send">["queueMode"]>;
 
 interface ComposerProps {
   readonly isWorking: boolean;
-  /** The runs that Stop ends. Queued messages stay. */
+  /** The runs that Stop ends. Queued messages stay queued. */
   readonly runIds: readonly string[];
   readonly initialText?: string;
   readonly onSent: () => void;
-  /** Whether the reader has just come to the page and can write without a further step. */
+  /** Whether the reader has just opened the page and can start writing without clicking the field. */
   readonly takesFocus: () => boolean;
 }
 
@@ -52,9 +52,9 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
 
   const fitToText = () => {
     const area = input.current;
-    // Resizing during a composition closes the window of some input methods.
+    // Resizing during a composition closes the candidate window of some input methods.
     if (area === null || isComposing.current) return;
-    // The transcript must not get higher in the meantime, because that would scroll it.
+    // The transcript must not become taller in the meantime, because that would scroll it.
     const { style, offsetHeight } = form.current as HTMLFormElement;
     style.minHeight = `${offsetHeight}px`;
     area.style.height = "auto";
@@ -88,7 +88,7 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
     } catch (failure) {
       changeDraft(() => ({ sending: null, error: signal.aborted ? null : errorText(failure) }));
     } finally {
-      // The button that was pressed is now disabled. If the user has moved the focus elsewhere, it stays there.
+      // The button that was pressed is now disabled. If the user has moved the focus elsewhere, the focus stays there.
       const { activeElement } = document;
       if (activeElement === document.body || form.current?.contains(activeElement) === true)
         input.current?.focus();
@@ -250,7 +250,10 @@ export function Composer({ isWorking, runIds, initialText = "", onSent, takesFoc
   );
 }
 
-/** What became of the message. Shown above the approvals, because these lines appear on their own and would move them. */
+/**
+ * What happened to the message. Shown above the approvals, because these lines appear on their own and would move
+ * anything above them.
+ */
 export function ComposerNotices({ initialText }: Pick<ComposerProps, "initialText">) {
   const [{ sending, error }, changeDraft] = useDraft(initialText ?? "");
   const isOffline = useConnectionState() !== "open";
@@ -277,9 +280,9 @@ export function ComposerNotices({ initialText }: Pick<ComposerProps, "initialTex
 }
 
 /**
- * Whether the composer of a page that has just been opened may take the focus. It may not if the reader has begun to do
- * something else, or on a touch screen, where it would open the keyboard. Screen readers move the focus without a key
- * press. Before the page is opened, the focus is outside of it.
+ * Whether the composer of a page that has just been opened may take the focus. It may not on a touch screen, where it
+ * would open the keyboard, or after the reader has begun to do something else. Screen readers move the focus without a
+ * key press, so the position of the focus is checked too. Before the page opens, the focus is outside the page.
  */
 export function useLanding(isWanted: boolean): () => boolean {
   const hasActed = useRef(false);

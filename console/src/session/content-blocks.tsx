@@ -10,7 +10,7 @@ import { useSessionPlace } from "../ui/session-head.tsx";
 import styles from "./entry-row.module.css";
 import type { BlobRef, Picture, StoredPart } from "./rows.ts";
 
-/** Text from a tool. For large text, the entry has only the ends, and the rest is read on demand. */
+/** Text from a tool. An entry contains only the beginning and the end of large text. The rest is read on demand. */
 export function StoredText({ text, blob }: StoredPart) {
   const [step, setStep] = useOpened(blob?.sha256 ?? "");
   const whole = useBlob(blob, blob !== null && step > 0);
@@ -83,7 +83,7 @@ function useBlob(blob: BlobRef | null, isWanted: boolean) {
     queryKey: ["blobs.get", place, blob?.sha256],
     queryFn: ({ signal }) => readBlob(client, place, blob?.sha256 ?? "", signal),
     enabled: isWanted,
-    // A blob is identified by its content.
+    // A blob is identified by its content, so it never changes.
     staleTime: Number.POSITIVE_INFINITY,
   });
 }

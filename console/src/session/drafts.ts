@@ -36,8 +36,8 @@ export interface Draft {
 const emptyDraft: Draft = { text: "", attachments: [], sendKey: null, sending: null, error: null, edits: {} };
 
 /**
- * Keyed by the signed-in user, session and owner. A user who looks at another session finds the draft again, but another
- * user who signs in does not.
+ * Keyed by the signed-in user, session and owner. A user who returns to a session finds the draft again. Another user
+ * who signs in does not.
  */
 const drafts = new Map<string, Draft>();
 const listeners = new Set<() => void>();
@@ -50,19 +50,19 @@ function subscribe(listener: () => void): () => void {
 export type ChangeDraft = (change: (draft: Draft) => Partial<Draft>) => void;
 
 /**
- * The part of a draft that survives a reload, in this tab. The key stays with a message that may have reached the
- * gateway before the reload.
+ * The part of a draft that survives a reload in this tab. Includes the send key, because the gateway might have
+ * received the message before the reload.
  */
 type StoredDraft = Pick<Draft, "text" | "sendKey" | "edits">;
 
-/** Stored apart, so that typing does not write the attachments again. */
+/** Stored separately, so that typing does not write the attachments again. */
 interface StoredFiles {
   readonly kept: readonly Attachment[];
   /** The names of the attachments that were too large. */
   readonly lost: readonly string[];
 }
 
-/** In characters. A tab has room for about five million in all. */
+/** In characters. A tab can store about five million characters in all. */
 const maxStoredFiles = 1_500_000;
 
 const slotOf = (id: string) => `${userSlots}${id}`;
@@ -75,7 +75,7 @@ function readDraft(id: string): Partial<Draft> {
   if (files === null) return draft;
   const { kept, lost } = JSON.parse(files) as StoredFiles;
   if (lost.length === 0) return { ...draft, attachments: kept };
-  const error = `Attach again what was too large to keep when the page was reloaded: ${lost.join(", ")}`;
+  const error = `These attachments were too large to keep during the reload. Attach them again: ${lost.join(", ")}`;
   return { ...draft, attachments: kept, sendKey: null, error };
 }
 
@@ -99,7 +99,7 @@ function storeFiles(id: string, attachments: readonly Attachment[]): void {
   else if (!write({ kept, lost })) write({ kept: [], lost: attachments.map(({ name }) => name) });
 }
 
-/** Says that the initial text was changed or sent. It does not come back. */
+/** Records that the initial text was changed or sent, so that it does not come back. */
 const startedSlot = "skein.started";
 
 /**
@@ -121,12 +121,12 @@ export function useDraft(initialText: string): [Draft, ChangeDraft] {
       const before = drafts.get(id) ?? initial;
       const edited = edit(before);
       if (initialText !== "") writeStored(startedSlot, "yes");
-      // A different text is a different message with a different key.
+      // A changed draft is a different message, which gets a new key.
       const isOther = edited.text !== undefined || edited.attachments !== undefined;
       const draft = { ...before, ...(isOther ? { sendKey: null } : {}), ...edited };
       drafts.set(id, draft);
       storeDraft(id, draft);
-      // A dismissed error does not come back either.
+      // A dismissed error does not come back after a reload either.
       if (draft.attachments !== before.attachments || draft.error !== before.error)
         storeFiles(id, draft.attachments);
       for (const listener of [...listeners]) listener();

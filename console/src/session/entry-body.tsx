@@ -66,8 +66,8 @@ function Unreadable({ title, value }: { readonly title: string; readonly value: 
 }
 
 /**
- * Text that was streamed before the gateway stopped, or what another program stored. The answer that follows does not
- * continue the text.
+ * Text that was streamed before the gateway stopped, or a custom entry that another program stored. The answer that
+ * follows does not continue the text.
  */
 function CustomEntry({ entry }: { readonly entry: Extract<TranscriptEntry, { type: "custom" }> }) {
   const text = interruptedText(entry);
@@ -115,7 +115,7 @@ function MessageBody({ message }: { readonly message: MessageEntry["message"] })
   }
 }
 
-/** Text from a person or a program. For large text, the entry has only the ends. */
+/** Text from a person or a program. An entry contains only the beginning and the end of large text. */
 function Prose({ content: { texts, pictures, unreadable } }: { readonly content: ContentParts }) {
   return (
     <>
@@ -183,7 +183,7 @@ function AnswerBody({ message }: { readonly message: AssistantMessage }) {
   );
 }
 
-/** Whether an answer needs a word in its row. The row of one that failed or was stopped says so. */
+/** Whether an answer's row needs a placeholder. The row of an answer that failed or was stopped already says so. */
 function isWithoutText({ content, stopReason }: AssistantMessage): boolean {
   if (stopReason === "error" || stopReason === "aborted") return false;
   return content.every((block) => block.type === "text" && isBlank(block.text));
@@ -216,7 +216,7 @@ function Call({ call, name }: { readonly call: ToolCall; readonly name: string }
   );
 }
 
-/** A component, so that a megabyte is not formatted while it is folded. */
+/** A component, so that a large value is not formatted while it is folded. */
 function Json({ value }: { readonly value: unknown }) {
   const text = useMemo(() => JSON.stringify(value, null, 2), [value]);
   return <CodeBlock text={text} language="json" />;

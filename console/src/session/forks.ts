@@ -3,7 +3,7 @@ import type { SessionTree } from "../tree/tree-data.ts";
 import type { Tree, TreeNode } from "../tree/tree-model.ts";
 import { siblingsOf, tipOf } from "../tree/tree-model.ts";
 
-/** Returns what a branch's URL adds to its session's URL: the last entry, or nothing for the active branch. */
+/** What a branch's URL adds to its session's URL: the last entry, or nothing for the active branch. */
 export interface BranchQuery {
   readonly branch?: string;
 }

@@ -17,7 +17,7 @@ import { contentText, isResult, kindOfSender, quotedText, sourceOf, writtenText 
 
 interface PendingInputsProps {
   readonly pending: readonly PendingInput[];
-  /** The composer's initial text. The composer gets the text of an edit that came too late. */
+  /** The composer's initial text. If an edit comes too late, the composer receives its text. */
   readonly initialText: string;
 }
 
@@ -52,7 +52,7 @@ export function PendingInputs({ pending, initialText }: PendingInputsProps) {
 interface PendingRowProps {
   readonly input: PendingInput;
   readonly edit: QueuedEdit | null;
-  /** `null` ends the change. */
+  /** `null` ends the edit. */
   readonly changeEdit: (edit: QueuedEdit | null) => void;
 }
 
@@ -66,7 +66,7 @@ function PendingRow({ input, edit, changeEdit }: PendingRowProps) {
   const written = writtenText(input.content);
   const text = contentText(input.content);
   const source = sourceOf(input.provenance, place);
-  // The gateway edits only what a person wrote.
+  // The gateway allows edits only to what a person wrote.
   const isEditable = mayEdit && edit === null && kindOfSender(input.provenance) === "user";
   const isChanged = edit !== null && !edit.isSaving && written !== edit.base && written !== edit.text;
   const whose = { runId: input.runId, ...userParam(place) };

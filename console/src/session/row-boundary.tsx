@@ -12,11 +12,14 @@ interface BoundaryProps {
 }
 
 interface BoundaryState {
-  /** The entry whose row could not be rendered. A changed entry, such as a redacted one, is tried again. */
+  /**
+   * The entry whose row could not be rendered. If the entry changes, for example by a redaction, its row is rendered
+   * again.
+   */
   readonly failed: TranscriptEntry | null;
 }
 
-/** Contains the failure of one row, so that an entry that the console cannot read leaves the rest of its page usable. */
+/** Contains the failure of one row, so that an entry that cannot be rendered leaves the rest of the page usable. */
 export class RowBoundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { failed: null };
 

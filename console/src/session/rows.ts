@@ -31,7 +31,7 @@ export function isShown(entry: TranscriptEntry): boolean {
   return entry.type !== "custom" || !entry.customType.startsWith("skein.") || interruptedText(entry) !== "";
 }
 
-/** Returns the text of an answer that was lost when the gateway stopped. The run has answered again since. */
+/** Returns the text of an answer that was interrupted when the gateway stopped. The run has since answered again. */
 export function interruptedText(entry: TranscriptEntry): string {
   if (entry.type !== "custom" || entry.customType !== "skein.partial") return "";
   const { text } = (entry.data ?? {}) as { readonly text?: unknown };
@@ -74,7 +74,7 @@ const controlWords: readonly string[] = ["REPLY_SKIP", "ANNOUNCE_SKIP"];
 
 /**
  * Returns the control word if the text consists of nothing else. Agents use control words to end an exchange or to stay
- * silent. They are not meant for people.
+ * silent. Control words are not meant for people.
  */
 export function controlWord(text: string): string | null {
   const word = text.trim();
@@ -104,7 +104,7 @@ export function sourceOf(
   return { key: provenance.sourceSessionKey, ...userParam({ userId }) };
 }
 
-/** Returns the author for a row's header. In another user's session, the user's messages are not the reader's. */
+/** Returns the author for a row's header. In another user's session, the author of the user's messages is not “You”. */
 export function senderName(entry: TranscriptEntry, agentId: string, userId?: string): string {
   if (entry.type === "custom_message") return isSkeins(entry) ? "Skein" : "";
   if (entry.type !== "message") return "";
@@ -121,7 +121,7 @@ export function senderName(entry: TranscriptEntry, agentId: string, userId?: str
   return sourcePeerName ?? sourcePeer ?? sourceChannel ?? userId ?? "You";
 }
 
-/** Whether Skein itself wrote it, and not a program that uses Skein. */
+/** Whether an entry was written by Skein itself rather than by a program that uses Skein. */
 function isSkeins({ customType }: { readonly customType?: unknown }): boolean {
   return typeof customType === "string" && customType.startsWith("skein.");
 }
@@ -208,7 +208,7 @@ export type Picture = { readonly url: string } | { readonly blob: BlobRef };
 export interface ContentParts {
   readonly texts: readonly StoredPart[];
   readonly pictures: readonly Picture[];
-  /** What is neither text nor an image. */
+  /** Blocks that are neither text nor an image. */
   readonly unreadable: readonly unknown[];
 }
 
@@ -222,7 +222,10 @@ interface Block {
 
 const shownImages = /^image\/(?:png|jpeg|gif|webp)$/;
 
-/** Returns a message's texts and images. An image of another type stays as the text that names it. */
+/**
+ * Returns a message's texts and images. A stored image that is not PNG, JPEG, GIF or WebP stays as the text that names
+ * it.
+ */
 export function contentParts(content: unknown): ContentParts {
   if (typeof content === "string")
     return { texts: [{ text: content, blob: null }], pictures: [], unreadable: [] };

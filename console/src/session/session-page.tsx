@@ -53,7 +53,7 @@ export function SessionPage() {
     ...(leafId === null ? {} : { leafId }),
     ...(around === null ? {} : { around }),
   };
-  // This may be the session of the first page, which begins with a message.
+  // This might turn out to be the home session, whose composer starts with a message.
   if (isLoading && isMain(session.key)) return <Notice text="Loading…" isBusy />;
   return <SessionView key={JSON.stringify(place)} place={place} />;
 }
@@ -91,7 +91,8 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
     (id: string) => {
       const goal = { id };
       setTarget(goal);
-      // If the entry cannot be loaded now, the transcript must not jump to it when it is loaded for another reason.
+      // If the entry cannot be loaded now, the transcript must not jump to it when the entry is loaded later for
+      // another reason.
       void reader
         .goTo(id)
         .then((isLoaded) => isLoaded || setTarget((current) => (current === goal ? null : current)));
@@ -209,7 +210,7 @@ function SessionView({ place }: { readonly place: TranscriptPlace }) {
   );
 }
 
-/** The size of the last request on the displayed branch. A compaction after it makes it obsolete. */
+/** The size of the last request on the displayed branch. A later compaction makes the size obsolete. */
 function ContextSize({ state, place }: { readonly state: TranscriptState; readonly place: SessionPlace }) {
   if (state.hasLater) return null;
   const last = state.entries.findLast(
@@ -277,7 +278,10 @@ function Foot({ state, isNew, place, prefill, onSent, takesFocus }: FootProps) {
   );
 }
 
-/** The runs that sleep until their sub-agents have ended. They write no answer, but they can be stopped. */
+/**
+ * The runs that sleep until their sub-agents have ended. They write no answer while they sleep, but they can be
+ * stopped.
+ */
 function useSleepingRuns(sessionKey: string | null, place: SessionPlace): readonly string[] {
   const { data } = useCall(
     "runs.list",
@@ -294,7 +298,7 @@ function useSleepingRuns(sessionKey: string | null, place: SessionPlace): readon
   return data?.runs.map(({ runId }) => runId) ?? [];
 }
 
-/** The way back after the conversation was continued from another entry. */
+/** Lets the user go back after the conversation was continued from another entry. */
 function MovedLeaf({ place, leafId }: { readonly place: SessionPlace; readonly leafId: string | null }) {
   const { move, error, undo } = useLeafMoves(place, leafId);
   const offline = useOffline();

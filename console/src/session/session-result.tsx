@@ -17,9 +17,9 @@ interface SessionReference {
   readonly label?: string;
 }
 
-/** The result of a session tool in words. */
+/** The result of a session tool as a sentence. */
 export interface SessionResult {
-  /** The words before the session's name. Without a session, these are all words. */
+  /** The words before the session's name, or all words if there is no session. */
   readonly text: string;
   readonly session?: SessionReference;
   /** The words after the name. */
@@ -92,7 +92,7 @@ function list(items: unknown, text: string, noun: string, reason = ""): SessionR
   return { text: `${text} ${count}${reason === "" ? "" : `: ${reason}`}` };
 }
 
-/** How the run ended that the tool waited for. */
+/** Describes how the run that the tool waited for ended. */
 function endingOf({ error }: Fields, outcome: unknown, reply: unknown): string {
   const isKnown = typeof outcome === "string" && Object.hasOwn(endings, outcome);
   const ending = isKnown ? endings[outcome] : undefined;

@@ -41,7 +41,7 @@ export function useItems(state: TranscriptState): {
 /** What to scroll into view once: an entry, or the end (`null`). A new object with the same target scrolls again. */
 export interface Target {
   readonly id: string | null;
-  /** Set for the entry at which reading goes on: how many of its pixels are above the view. It is not highlighted. */
+  /** Set if reading resumes at the entry: how many of its pixels are above the view. The entry is not highlighted. */
   readonly offset?: number;
 }
 
@@ -100,13 +100,13 @@ export function TranscriptView({
     },
   });
 
-  // The end is followed until the user scrolls up. Other changes do not stop this: a view that shrinks, rows that are
-  // taller than estimated, and the browser's jump when a shorter entry replaces an answer.
+  // The view follows the end until the user scrolls up. Other changes do not stop this: a view that shrinks, rows that
+  // are taller than estimated, and the browser's jump when a shorter entry replaces an answer.
   const isAtEnd = useRef(target === null);
   const hasItems = items.length > 0;
   useLayoutEffect(() => {
     if (hasItems && target === null) list.scrollToEnd();
-    // Only when the first rows arrive. After that, the anchor keeps the position.
+    // Runs only when the first rows arrive. After that, the anchor keeps the position.
   }, [hasItems]);
 
   const targetIndex = useMemo(() => items.findIndex(({ id }) => id === target?.id), [items, target]);
@@ -118,7 +118,7 @@ export function TranscriptView({
       return list.scrollToEnd();
     }
     if (targetIndex < 0) {
-      // An entry that is not loaded yet changes nothing. The one where reading goes on may no longer be there.
+      // If the entry is not loaded yet, nothing happens. An entry at which reading resumes might no longer exist.
       if (target.offset === undefined) return;
       isAtEnd.current = true;
       return list.scrollToEnd();
@@ -130,9 +130,9 @@ export function TranscriptView({
     // A changed list must not scroll again. Only a new target does, at the latest when its page has been loaded.
   }, [target, hasItems, targetIndex >= 0]);
 
-  // The browser scrolls up when the rows get shorter or the view gets higher, and says so later, when there may be new
-  // rows. A place that was the end in the meantime is therefore not one that the reader has scrolled to. The page's own
-  // scrolling is also reported later, together with what the reader has scrolled since.
+  // The browser scrolls up when the rows become shorter or the view becomes taller. Its scroll event arrives later,
+  // when there might be new rows. A position that was the end in the meantime is therefore not one that the reader
+  // scrolled to. The page's own scrolling is also reported later, combined with what the reader has scrolled since.
   const last = useRef({ top: 0, end: 0 });
   const endOf = ({ scrollHeight, clientHeight }: HTMLElement) => scrollHeight - clientHeight;
   const measureEnd = () => {
@@ -143,7 +143,7 @@ export function TranscriptView({
       last.current = { top: scroller.current.scrollTop, end: endOf(scroller.current) };
   };
   const noteScroll = () => {
-    // The event can arrive when the transcript is already hidden because another view loads.
+    // The event can arrive after the transcript was hidden because another view is loading.
     if (scroller.current === null) return;
     measureEnd();
     const { scrollTop: top } = scroller.current;
@@ -151,8 +151,8 @@ export function TranscriptView({
     else if (isAtEnd.current && top < last.current.top && last.current.end - top > 0.9) {
       isAtEnd.current = false;
       list.cancelScroll();
-      // After its own scrolling, the virtualizer takes the next event for the report of that if the place differs by only
-      // a pixel. It believes a second event.
+      // If the position differs by only a pixel after the virtualizer's own scrolling, the virtualizer attributes the
+      // next event to that scrolling. It accepts a second event as the reader's.
       scroller.current.dispatchEvent(new Event("scroll"));
     }
     notePosition();
@@ -175,8 +175,8 @@ export function TranscriptView({
   const rows = list.getVirtualItems();
   const first = rows[0]?.index ?? 0;
   useEffect(() => {
-    // The rows are still those at the top when the list has just been scrolled to a target. Rows in front of it would
-    // make the virtualizer scroll to another one.
+    // Right after the list is scrolled to a target, the rows are still those at the top. Rows added in front of the
+    // target would then make the virtualizer scroll to a different one.
     const top = list.getVirtualItemForOffset(scroller.current?.scrollTop ?? 0)?.index ?? 0;
     if (top > 20) return;
     if (first < 10 && hasEarlier && items.length > 0 && loadError === null) loadEarlier();

@@ -19,7 +19,9 @@ const FamilyLanes = lazyPart(() => import("../family/family-lanes.tsx"));
 const firstMessage =
   "spawn three helpers to describe the view from the terrace in 3 seconds; compare two menus for dinner in 5 seconds; plan a rainy day in 6 seconds and summarize";
 
-/** Whether a person has written to the session, apart from the messages of a sample, which ends with its own entry. */
+/**
+ * Whether a person has written to the session. The messages of a sample, which ends with its own entry, do not count.
+ */
 function hasPersonWritten({ entries, pending, hasEarlier }: TranscriptState): boolean {
   if (pending.length > 0) return true;
   const last = entries.findLast(
@@ -39,7 +41,7 @@ interface Welcome {
   readonly side: ReactNode;
 }
 
-/** What the page of the first session has in addition: its family, three ways on, and a message that is ready to send. */
+/** What the page of the home session adds: its family, three suggestions, and a message that is ready to send. */
 export function useWelcome(place: SessionPlace, state: TranscriptState): Welcome {
   const { agent, has } = useHome();
   if (!has(place)) return { prefill: "", hints: null, side: null };
@@ -58,7 +60,7 @@ export function useWelcome(place: SessionPlace, state: TranscriptState): Welcome
   };
 }
 
-/** Three questions that no other console answers, each one click away. */
+/** Links that answer three questions. */
 function Hints({ place }: { readonly place: SessionPlace }) {
   const { client } = useGateway();
   const { status, rows } = useDesk();
@@ -71,7 +73,7 @@ function Hints({ place }: { readonly place: SessionPlace }) {
   const isLoading = status === "loading" || history.isPending || forks === null;
   const steps = [...(forks?.values() ?? [])];
   const second = steps.find(({ position, next }) => position === 1 && next?.branch !== undefined)?.next;
-  // The session may have gone on with the second one.
+  // The session might continue on the second branch.
   const first = steps.find(
     ({ position, previous }) => position === 2 && previous?.branch !== undefined,
   )?.previous;

@@ -81,7 +81,8 @@ export function CompareView({ tree, left, right, onChoose, onClose, onRead }: Co
 const maxEntries = 200;
 
 /**
- * The full entries after the common ancestor. Until they are loaded, or if they cannot be read, only their first lines.
+ * The full entries after the common ancestor. Shows only their first lines until the entries are loaded, or if they
+ * cannot be read.
  */
 function BranchEntries({
   tip,

@@ -19,7 +19,7 @@ interface EntryBarProps {
   readonly onLabeled: () => void;
 }
 
-/** The list's current entry and the actions for it. */
+/** The list's current entry with its actions. */
 export function EntryBar({ node, tree, onRead, onCompare, onContinue, onLabeled }: EntryBarProps) {
   const { entry, isActive, position } = node;
   const count = siblingsOf(node, tree).length;

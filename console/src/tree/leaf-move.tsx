@@ -15,7 +15,7 @@ interface LeafMove {
 const moves = new Map<string, LeafMove>();
 
 interface LeafMoves {
-  /** The last move, until something else changes the conversation. */
+  /** The last move, until another change to the conversation. */
   readonly move: LeafMove | null;
   readonly error: string | null;
   moveTo(entryId: string, text: string): Promise<void>;

@@ -32,7 +32,9 @@ export interface SessionTree extends Pick<TreeState, "status" | "error" | "leafI
   readonly refresh: () => Promise<void>;
 }
 
-/** Every entry in a session. After an event, only appended entries are read, because a tree can have thousands. */
+/**
+ * Returns every entry in a session. After an event, only appended entries are read, because a tree can have thousands.
+ */
 export function useTree(place: SessionPlace): SessionTree {
   const { client } = useGateway();
   const [state, setState] = useState(loading);

@@ -43,7 +43,7 @@ export function TreeList({ tree, current, onCurrent, onOpen }: TreeListProps) {
   });
 
   const hasScrolled = useRef(false);
-  // Rows that arrive or unfold must not scroll the list.
+  // Rows that arrive or are unfolded must not scroll the list.
   useEffect(() => {
     list.scrollToIndex(index, { align: hasScrolled.current ? "auto" : "center" });
     hasScrolled.current = true;

@@ -15,7 +15,7 @@ export interface TreeNode {
 
 export interface Tree {
   readonly nodes: ReadonlyMap<string, TreeNode>;
-  /** The node of every entry. A bookkeeping entry is represented by the entry that it follows, if there is one. */
+  /** The node of every entry. A bookkeeping entry maps to the node of the entry that it follows, if there is one. */
   readonly nodeAt: ReadonlyMap<string, TreeNode | null>;
   readonly roots: readonly TreeNode[];
   /** The last entry of the active branch. */
@@ -60,7 +60,7 @@ export function roleOf({ entry }: TreeNode): string {
   return entry.role ?? entry.type;
 }
 
-/** Returns the beginning of an entry's text. Results of tools are not Markdown. */
+/** Returns the beginning of an entry's text. Tool results are not treated as Markdown. */
 export function previewOf(node: TreeNode, most: number): string {
   const isTool = /^(?:toolResult|bashExecution)$/.test(roleOf(node));
   return (isTool ? oneLine : previewLine)(node.entry.preview, most);
@@ -73,7 +73,7 @@ export function tipOf(node: TreeNode): TreeNode {
   return tip;
 }
 
-/** The active branch ends at the leaf, even if an older branch continued from there. */
+/** The active branch ends at the leaf, even if an older branch once continued from there. */
 function nextOnBranch({ children, isActive }: TreeNode): TreeNode | undefined {
   return isActive ? children.find((child) => child.isActive) : children.at(-1);
 }
@@ -111,7 +111,8 @@ const minStretch = 5;
 const minTree = 40;
 
 /**
- * The rows from the root down. At a fork, the other branches come first, indented, followed by the one that continues.
+ * Returns the rows from the root down. At a fork, the other branches come first, indented, followed by the branch that
+ * continues in the same column.
  */
 export function findRows(
   tree: Tree,
@@ -166,7 +167,7 @@ function placeNodes({ roots }: Tree): readonly Placed[] {
   const push = (nodes: readonly TreeNode[], depth: number, lines: readonly boolean[]) => {
     const main = nodes.find(({ isActive }) => isActive) ?? nodes.at(-1);
     if (main === undefined) return;
-    // Last in, first out, so the other branches are visited before the one that continues.
+    // The stack is last in, first out, so the other branches are visited before the one that continues.
     work.push({ node: main, depth, lines, isBranchStart: false });
     const others = nodes.filter((node) => node !== main).reverse();
     for (const node of others) {

@@ -12,7 +12,7 @@ interface ChoiceProps {
 }
 
 /**
- * A labeled menu. Uses the browser's own control because it works with a keyboard, by touch and with every screen
+ * A labeled menu. Uses the browser's own control, because that works with a keyboard, by touch and with every screen
  * reader.
  */
 export function Choice({ label, value, options, groups = {}, onChange }: ChoiceProps) {

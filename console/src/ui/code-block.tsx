@@ -15,7 +15,9 @@ interface CodeBlockProps {
   readonly isOpen?: boolean;
 }
 
-/** Code or verbatim text. Only the ends of a long text are mounted, and each step shows ten times as much. */
+/**
+ * Code or verbatim text. Only the beginning and end of a long text are mounted, and each step shows ten times as much.
+ */
 export function CodeBlock({ text, language = "", isOpen = false }: CodeBlockProps) {
   // Identified by its beginning, because the text might still grow.
   const [step, setStep] = useOpened(text.slice(0, 200));

@@ -14,7 +14,10 @@ const ScopeContext = createContext<string | null>(null);
  */
 export const FoldScope = ScopeContext.Provider;
 
-/** How far a part is expanded. 0 means folded. Outside a {@link FoldScope}, this is lost when the part is unmounted. */
+/**
+ * Returns how far a part is expanded. 0 means folded. Outside a {@link FoldScope}, this is lost when the part is
+ * unmounted.
+ */
 export function useOpened(name: string): [number, (step: number) => void] {
   const scope = useContext(ScopeContext);
   const [own] = useState<Steps>(() => new Map());
@@ -28,7 +31,9 @@ export function useOpened(name: string): [number, (step: number) => void] {
   return [steps.get(name) ?? 0, open];
 }
 
-/** The opened folds of a list that decides itself which rows to mount, and a way to open or close one. */
+/**
+ * Returns the open folds of a list that decides itself which rows to mount, and a function that opens or closes one.
+ */
 export function useOpenFolds(scope: string): [ReadonlySet<string>, (id: string) => void] {
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(kept.get(scope)?.keys()));
   const toggle = (id: string) => {

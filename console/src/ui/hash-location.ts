@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from "react";
 
 /**
- * wouter's hash location puts the query before the fragment. Later pages then keep it, and a link opened in a new tab
- * loses it. Here, the query is part of the fragment: `#/s/main/tree?entry=7`.
+ * wouter's hash location puts the query before the fragment. Later pages then keep the query, and a link opened in a
+ * new tab loses it. Here, the query is part of the fragment: `#/s/main/tree?entry=7`.
  */
 function subscribe(changed: () => void): () => void {
   addEventListener("hashchange", changed);

@@ -42,7 +42,7 @@ lowlight.registerAlias({
   python: ["py"],
 });
 
-/** Code with its words marked. A language that is not known stays plain. */
+/** Code with syntax highlighting. Code in an unknown language stays plain. */
 export function highlight(text: string, language: string): ReactNode {
   const name = language.trim().split(/\s/, 1)[0]?.toLowerCase() ?? "";
   if (!lowlight.registered(name)) return text;

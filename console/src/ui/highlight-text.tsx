@@ -38,7 +38,7 @@ export function excerptAt(text: string, words: string): string[] {
  */
 function splitAt(text: string, words: string, limit = Number.POSITIVE_INFINITY): string[] {
   if (words === "") return [text];
-  // The only letter that becomes longer in lowercase, which would shift positions.
+  // “İ” is the only letter that becomes longer in lowercase, which would shift positions.
   const lower = text.replaceAll("İ", "i").toLowerCase();
   const wanted = words.replaceAll("İ", "i").toLowerCase();
   const parts: string[] = [];

@@ -3,9 +3,9 @@ import { jsxs as createMany, jsx as createOne, Fragment } from "react/jsx-runtim
 import { plainText } from "./plain-text.ts";
 
 /**
- * The functions that JSX compiles to (`jsxImportSource` in tsconfig.json and vite.config.ts). They pass every text on its
- * way to the page through `plainText`, so that no view can show names, labels and errors with invisible characters.
- * Values of fields stay as they are: people edit and send them.
+ * The functions that JSX compiles to (`jsxImportSource` in tsconfig.json and vite.config.ts). They pass all text on the
+ * page through `plainText`, so that no view can show names, labels and errors with invisible characters. Values of
+ * fields stay as they are, because people edit and send them.
  */
 export type { JSX } from "react";
 export { Fragment };
@@ -29,7 +29,7 @@ export function jsxs(type: ElementType, props: Props, key?: Key): ReactElement {
   return createMany(type, withVisibleText(props), key);
 }
 
-/** What a build for development calls. */
+/** The function that development builds call. */
 export function jsxDEV(type: ElementType, props: Props, key?: Key, isStatic = false): ReactElement {
   return (isStatic ? jsxs : jsx)(type, props, key);
 }
@@ -45,7 +45,7 @@ function withVisibleText(props: Props): Props {
   return Object.keys(changed).length === 0 ? props : { ...props, ...changed };
 }
 
-/** The same value where nothing changes. */
+/** Returns the same value if nothing changes. */
 function visibleChildren(children: ReactNode): ReactNode {
   if (typeof children === "string") return plainText(children);
   if (!Array.isArray(children)) return children;

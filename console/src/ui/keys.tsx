@@ -18,7 +18,7 @@ const fields = "textarea, select, input:not([type=checkbox], [type=radio])";
 
 const slot = "skein.keys";
 
-/** Single-letter keys can be turned off, because they conflict with some speech and switch inputs. */
+/** Single-letter keys can be turned off, because they conflict with some speech and switch input devices. */
 export function hasLetterKeys(): boolean {
   return readStored(slot) !== "off";
 }
@@ -28,9 +28,9 @@ export function setLetterKeys(isOn: boolean): void {
 }
 
 /**
- * A page's keys, active regardless of the focus, except in a text field or a dialog. `null` means that the key
- * currently does nothing. Unless `canRepeat` is set, holding a key down acts only once, because the next row might have
- * moved into the position of the one it was pressed for.
+ * Handles a page's keys regardless of the focus, except in a text field or a dialog. `null` means that the key
+ * currently does nothing. Unless `canRepeat` is set, holding down a key acts only once, because the next row might have
+ * moved into the position of the row that the key was pressed for.
  */
 export function useKeys(
   keys: Readonly<Record<string, (() => void) | null>>,

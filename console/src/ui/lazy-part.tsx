@@ -10,7 +10,7 @@ export function retryFailedParts(): void {
   failed.clear();
 }
 
-/** A part of the console that is loaded when it is shown. Unlike this, React's `lazy` never repeats a failed load. */
+/** A part of the console that is loaded when it is shown. React's `lazy` would never repeat a failed load. */
 export function lazyPart<Props extends object>(
   load: () => Promise<{ readonly default: ComponentType<Props> }>,
 ): ComponentType<Props> {

@@ -31,7 +31,7 @@ const tableRule = /^[ \t>]*[|:-][-: \t|]*\n?$/;
 /** An item, quote, heading, rule, line break, link or checkbox. */
 const elementMarks = /(?:[-+*]|\d[.)])\s|>|\[|https?:|www\.|^ {0,3}(?:#|--)| {2}\n/g;
 
-/** Returns about how many elements a line becomes, without the cells of a table. */
+/** Returns about how many elements a line produces, not counting the cells of a table. */
 function countElements(line: string): number {
   // Emphasis and code spans begin and end with a delimiter.
   const delimiters = line.match(/[*_~`]/g)?.length ?? 0;
@@ -44,7 +44,7 @@ export function splitMarkdown(given: string): readonly MarkdownPiece[] {
   const pieces: MarkdownPiece[] = [];
   let [from, lineCount, elementCount, prefix] = [0, 0, 0, ""];
   let [hasList, isAfterBlank, lineBefore] = [false, false, ""];
-  // Every row of a table has as many cells as its head, even if it is shorter.
+  // Every row of a table has as many cells as the table's head, even if the row is shorter.
   let [columnCount, tableHead, headElements, isTooWide] = [0, "", 0, false];
   const cut = (to: number, nextPrefix = "") => {
     const part = text.slice(from, to).trimEnd();
@@ -129,7 +129,7 @@ function readFence(
   };
 }
 
-/** Returns the cost of showing a piece, in characters. A text that is folded mounts about 2,000 elements. */
+/** Returns the cost of showing a piece, in characters. A folded text mounts about 2,000 elements. */
 function costOf({ text, lineCount, elementCount, code }: MarkdownPiece): number {
   // A code block has a header and a button. Only the ends of a long block are mounted.
   return code === null
@@ -193,16 +193,16 @@ export function targetsOf(piece: string, targets: LinkTargets): LinkTargets {
   return used;
 }
 
-/** Thirty quotes or lists that begin on one line. */
+/** Thirty nested quotes or lists that begin on one line. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
 /** A piece longer than this is a single line that cannot be split. */
 const longestParagraph = 20_000;
-/** The number of characters times the number of delimiters. Each delimiter can search for its partner up to the end. */
+/** The largest product of characters and delimiters. Each delimiter can search for its partner up to the end. */
 const maxInlineWork = 1_000_000;
 
 /**
- * A URL is recognized as a link only if it begins with a scheme or `www.`. Recognizing others requires looking ahead
- * from every word.
+ * Recognizes a URL as a link only if it begins with a scheme or `www.`. Recognizing others requires looking ahead from
+ * every word.
  */
 const inlineRules = {
   ...Lexer.rules.inline.gfm,
@@ -227,7 +227,9 @@ export function parsePiece(text: string, targets: LinkTargets): readonly Token[]
 }
 
 class PieceTokenizer extends Tokenizer {
-  /** The last column shows the cells of a row that has more of them than the table has columns. Marked drops them. */
+  /**
+   * If a row has more cells than the table has columns, the last column shows the extra cells. Marked would drop them.
+   */
   override table(source: string): Tokens.Table | undefined {
     const table = super.table(source);
     const lines = table?.raw.split("\n").slice(2) ?? [];
@@ -264,7 +266,7 @@ export function unescapeEntities(text: string): string {
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
 }
 
-/** Returns the text of inline tokens as it is shown. */
+/** Returns the displayed text of inline tokens. */
 export function shownText(tokens: readonly Token[]): string {
   return tokens
     .map((token) =>
@@ -275,7 +277,7 @@ export function shownText(tokens: readonly Token[]): string {
     .join("");
 }
 
-/** Returns the host of a link whose text is an address of another host, so that the text deceives no one. */
+/** Returns the host of a link whose text is an address on another host, so that the text cannot deceive the reader. */
 export function hiddenHost(href: string, text: string): string | null {
   const shown = /(?:https?:\/\/|www\.)[^\s/?#@:]+/i.exec(text)?.[0];
   if (shown === undefined) return null;

@@ -19,8 +19,9 @@ import { isBlank } from "./plain-text.ts";
 
 /**
  * Markdown from models and other untrusted sources. Tokens become elements, and text is never interpreted as HTML.
- * Remote images become links, and links open only http, https and mail addresses. What the model reads is never hidden:
- * definitions, titles and the targets of other links are shown as text. Only the ends of a long text are mounted.
+ * Remote images become links, and links open only http, https and mail addresses. Nothing that the model reads is
+ * hidden: definitions, titles and the targets of other links are shown as text. Only the beginning and end of a long
+ * text are mounted.
  */
 export const Markdown = memo(function Markdown({
   text,
@@ -88,7 +89,8 @@ const Piece = memo(
 
 function renderBlock(token: Token, key: number, isOpen: boolean, depth = 0): ReactNode {
   if (depth > maxDepth) return <p key={key}>{token.raw}</p>;
-  // A quote or an item has one direction, which the browser takes from the text in it that has none of its own.
+  // A quote or an item has a single direction. The browser derives it from nested text that sets no direction of its
+  // own.
   const direction = depth === 0 ? { dir: "auto" } : {};
   switch (token.type) {
     case "space":
@@ -244,7 +246,9 @@ interface SafeLinkProps {
   readonly children: ReactNode;
 }
 
-/** A link followed by what its text does not say: a title, another host, or the target if there is nothing to click. */
+/**
+ * A link, followed by what its text does not say: a title, another host, or the target if the link cannot be clicked.
+ */
 function SafeLink({ link: { href, title, tokens }, children }: SafeLinkProps) {
   const isSafe = /^(?:https?:|mailto:)/i.test(href);
   const text = shownText(tokens);

@@ -25,10 +25,10 @@ export function Notice({
   );
 }
 
-/** Errors about the address or the token, which stay the same when the page asks again. */
+/** Errors about the address or the token, which a retry does not change. */
 const finalCodes: ReadonlySet<string> = new Set(["invalid_request", "forbidden", "not_found", "ambiguous"]);
 
-/** Reads every result again that the page lacks. */
+/** Reads again every result that the page lacks. */
 function RetryButton({ error, onRetry }: ErrorProps) {
   const queries = useQueryClient();
   if (error instanceof CallError && finalCodes.has(error.code)) return null;
@@ -45,7 +45,7 @@ function RetryButton({ error, onRetry }: ErrorProps) {
 
 interface ErrorProps {
   readonly error: Error | string;
-  /** Reads what is not cached by `useCall`. */
+  /** Reads results that are not cached by `useCall`. */
   readonly onRetry?: () => void;
 }
 

@@ -6,9 +6,9 @@ import styles from "./notice.module.css";
 import { Notice } from "./notice.tsx";
 
 interface BoundaryProps {
-  /** Another page starts without the previous page's failure. */
+  /** A different page starts without the previous page's failure. */
   readonly path: string;
-  /** Replaces the notice that takes the room of a whole page. */
+  /** Replaces the notice that fills a whole page. */
   readonly fallback?: (retry: () => void) => ReactNode;
   readonly children: ReactNode;
 }
@@ -43,7 +43,7 @@ export class PageBoundary extends Component<BoundaryProps, BoundaryState> {
     const { children, fallback } = this.props;
     if (error === null) return children;
     if (fallback !== undefined) return fallback(() => this.#retry());
-    // After a gateway update, the page's parts can be found only after a reload, which loses attachments.
+    // After a gateway update, the page's parts can be loaded only after a reload, which loses attachments.
     return (
       <Notice text={`This page cannot be shown: ${error.message}`} isError>
         <p className={styles.actions}>

@@ -3,7 +3,10 @@ import { useEffect } from "react";
 import styles from "./page.module.css";
 import { plainText } from "./plain-text.ts";
 
-/** Sets the page's name in the browser's tabs and history. After a sign-out, neither a session's name nor words stay there. */
+/**
+ * Sets the page's name in the browser's tabs and history. After a sign-out, neither a session name nor search words
+ * remain there.
+ */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = plainText(`${title} · Skein`);

@@ -14,7 +14,8 @@ const joinable = `[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f[[\\p{L}\
 const hidden = new RegExp(
   [
     `[[\\p{Default_Ignorable_Code_Point}\\p{Cc}\\u2028\\u2029\\ufff9-\\ufffb]--[\\t\\n${joiners}${directionMarks}${variants}]]`,
-    // Scripts and emoji need these, but only in certain places. Elsewhere they only make two texts look the same.
+    // Scripts and emoji need these characters, but only in certain places. Elsewhere, they only make different texts
+    // look the same.
     `[${joiners}](?<!${joinable}.)`,
     `[${directionMarks}](?<=${letters}.)(?=${letters})`,
     `[${variants}](?<![^\\s\\p{Default_Ignorable_Code_Point}\\p{Cc}${westernLetters}].)`,
@@ -22,7 +23,7 @@ const hidden = new RegExp(
   "gv",
 );
 
-/** No script needs as many marks on a letter. Drawing thousands of them on one letter blocks the page. */
+/** No script needs this many marks on a letter. Drawing thousands of them on one letter blocks the page. */
 const tooManyMarks = new RegExp(`([\\p{M}${joiners}]{16})([\\p{M}${joiners}]+)`, "gv");
 
 export function plainText(text: string): string {
@@ -39,12 +40,15 @@ export function plainText(text: string): string {
   });
 }
 
-/** Whether nothing of a text would be visible. */
+/** Whether no part of a text would be visible. */
 export function isBlank(text: string): boolean {
   return /^[\s\u2800\ufffc]*$/.test(text);
 }
 
-/** Returns the beginning of a text on one line, at most `most` characters long. It ends with a whole word where there are spaces. */
+/**
+ * Returns the beginning of a text on one line, at most `most` characters long. Ends at a word boundary if there are
+ * spaces.
+ */
 export function oneLine(text: string, most = 200): string {
   const line = plainText(
     text
@@ -58,7 +62,7 @@ export function oneLine(text: string, most = 200): string {
   return `${line.slice(0, end).replace(/[\s,;:]+$/, "")}…`;
 }
 
-/** The last position up to `at` that splits no letter from its accents, and no emoji. */
+/** Returns the last position up to `at` that does not split a letter from its accents or an emoji. */
 function wholeGraphemes(line: string, at: number): number {
   return new Intl.Segmenter().segment(line).containing(at)?.index || at;
 }

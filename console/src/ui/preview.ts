@@ -2,14 +2,14 @@ import type { Token } from "marked";
 import { parsePiece, unescapeEntities } from "./markdown-pieces.ts";
 import { isBlank, oneLine } from "./plain-text.ts";
 
-/** The beginning of a message on one line, at most `most` characters, without the marks of Markdown. */
+/** Returns the beginning of a message on one line, at most `most` characters long, without Markdown syntax. */
 export function previewLine(text: string, most = 200): string {
   return oneLine(withoutMarkup(text.trimStart().slice(0, most * 4)), most);
 }
 
 /**
- * A text as it reads when its Markdown is shown. A mark whose partner was cut off is left out, too. A text that has
- * nothing but marks is returned as it is, so that no preview looks empty.
+ * Returns a text as it reads when its Markdown is rendered. A delimiter whose partner was cut off is omitted too. A
+ * text that consists only of syntax is returned unchanged, so that no preview looks empty.
  */
 export function withoutMarkup(text: string): string {
   const tokens = parsePiece(text, {});
@@ -35,7 +35,7 @@ function textOf(token: Token): string {
         .map((cell: { readonly tokens: readonly Token[] }) => joinTexts(cell.tokens, ""))
         .join(" ");
     case "code":
-      // The lines of previews are joined, so that all of a code block can be on the line that opens it.
+      // The lines of previews are joined, so an entire code block can be on the line that opens it.
       return token.text || (token.lang ?? "");
     case "hr":
     case "br":
@@ -48,7 +48,7 @@ function textOf(token: Token): string {
   }
 }
 
-/** Underscores stay, because more names begin with them than emphasized words. */
+/** Underscores stay, because they begin more names than emphasized words. */
 function withoutCutMarks(text: string): string {
   return text.replace(/(?<=^|\s)(?:(?:\*\*|~~)(?=\S)|`+)/g, "");
 }

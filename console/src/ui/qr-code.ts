@@ -7,7 +7,7 @@ const size = 53;
 const blockData = 116;
 const blockCheck = 30;
 const mostBytes = 230;
-/** The centers of the small squares. The large ones are in the other corners. */
+/** The centers of the small squares. The large squares are in the other corners. */
 const alignments = [
   [26, 6],
   [6, 26],
@@ -16,11 +16,11 @@ const alignments = [
   [26, 46],
   [46, 46],
 ] as const;
-/** Error correction L and mask 3, with their own error correction. */
+/** Error correction L and mask 3, followed by the error correction of these bits. */
 const formatBits = 0b111100010011101;
 const versionBits = 0b001001101010011001;
 
-/** Rows of modules, in which `true` is dark. `null` if the text is too long. */
+/** Returns rows of modules, in which `true` is dark, or `null` if the text is too long. */
 export function encodeQr(text: string): readonly (readonly boolean[])[] | null {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length > mostBytes) return null;
@@ -28,7 +28,7 @@ export function encodeQr(text: string): readonly (readonly boolean[])[] | null {
   const generator = generatorPolynomial();
   const blocks = [words.slice(0, blockData), words.slice(blockData)];
   const checks = blocks.map((block) => remainder(block, generator));
-  // One byte from each block in turn.
+  // Takes one byte from each block in turn.
   const turns = [...range(blockData).flatMap((at) => blocks.map((each) => each[at] ?? 0))];
   turns.push(...range(blockCheck).flatMap((at) => checks.map((each) => each[at] ?? 0)));
   return draw(turns.flatMap((byte) => toBits(byte, 8)));

@@ -27,9 +27,9 @@ export function useQueryFields(): readonly [
 }
 
 /**
- * A value that changes immediately on the page and is written to the URL after a pause. One read per letter would be
- * too many, and browsers refuse to change the URL on every repeat of a key that is held down. A new value from outside
- * replaces it.
+ * A value that changes immediately on the page and is written to the URL after a pause. Otherwise, every letter would
+ * cause a read, and browsers reject a URL change on every repeat of a key that is held down. A new value from outside
+ * replaces the value.
  */
 export function useDelayedField<T>(
   value: T,

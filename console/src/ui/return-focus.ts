@@ -8,8 +8,8 @@ const row = '[data-roving][tabindex="0"]';
 const heir = "[data-takes-focus]:not(:disabled)";
 
 /**
- * When a focused element is removed, the browser moves focus to the page as a whole, where no list keys work and Tab
- * starts at the top. This hook moves focus to the nearest element instead.
+ * When a focused element is removed, the browser moves the focus to the page as a whole, where no list keys work and
+ * Tab starts at the top. This hook moves the focus to the nearest element instead.
  */
 export function useReturnFocus(): void {
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useReturnFocus(): void {
       const [first, second] = focused.hasAttribute("data-roving") ? [row, heir] : [heir, row];
       for (const element of around) {
         if (!element.isConnected) continue;
-        // A page that replaces another starts at its beginning.
+        // A page that replaces another receives the focus at its beginning.
         const next =
           element.id === "content"
             ? element

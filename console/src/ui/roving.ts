@@ -58,7 +58,7 @@ export function useRoving(ids: readonly string[], reveal?: (id: string) => void)
         setCurrent(id);
       },
       onBlur: ({ relatedTarget }: FocusEvent) => {
-        // The focus is lost without a new target when a row is removed or the window is left.
+        // When a row is removed or the user leaves the window, the focus is lost without a new target.
         if (relatedTarget !== null) hadFocus.current = false;
       },
     }),

@@ -70,7 +70,7 @@ interface SelectionBarProps {
   readonly children: ReactNode;
 }
 
-/** Below the list, so that no row moves when it appears. */
+/** Shown below the list, so that no row moves when the bar appears. */
 export function SelectionBar({ selection, error, onDismiss, notice, children }: SelectionBarProps) {
   const count = selection.ids.size;
   useKeys({ Escape: count > 0 ? selection.clear : null });

@@ -58,7 +58,7 @@ export function SessionName({ name, task }: { readonly name: ReactNode; readonly
   );
 }
 
-/** The same text as `fullName`. A name that is written from right to left does not trade places with the user's. */
+/** Shows the same text as `fullName`. A name written from right to left does not trade places with the user's name. */
 export function FullName({ row }: { readonly row: NamedRow }) {
   const user = shownUser(useGateway().client, row);
   return (

@@ -23,16 +23,16 @@ export interface Steady<T> {
  */
 export function useSteady<T extends { readonly id: string }>(
   items: readonly T[],
-  /** The part of its old position that a changed row keeps, such as its group. */
+  /** Returns a changed row with the part of its old position that it keeps, such as its group. */
   inPlace: (now: T, before: T) => T = (now) => now,
-  /** Whether rows can be added at the end. Above a fixed bottom edge, they would push the other rows up. */
+  /** Whether rows can be added at the end. Above a fixed bottom edge, rows at the end would push the others up. */
   canGrow = true,
 ): Steady<T> {
   const [isPointed, setIsPointed] = useState(false);
   const [isFocused, setIsFocused] = useState(false);
   const [, setReleases] = useState(0);
   const around = useRef<HTMLElement | null>(null);
-  // React does not notice that the pointer or the focus has left if the element that had it was removed.
+  // If the element under the pointer or with the focus is removed, React does not report that they have left.
   const watch = useCallback((element: HTMLElement | null) => {
     around.current = element;
     if (element === null) return;
@@ -76,7 +76,7 @@ export function useSteady<T extends { readonly id: string }>(
     },
     hold: {
       ref: watch,
-      // A click sets the focus too, but the pointer can leave while the focus stays.
+      // A click also sets the focus, but then the pointer can leave while the focus stays.
       onFocus: ({ target }) => setIsFocused(target.matches(":focus-visible")),
       onBlur: ({ currentTarget, relatedTarget }) => {
         if (!currentTarget.contains(relatedTarget)) setIsFocused(false);
@@ -85,7 +85,7 @@ export function useSteady<T extends { readonly id: string }>(
   };
 }
 
-/** Rows after the last known one, such as those on the next page, do not move anything. */
+/** Adds the rows after the last known one, such as those on the next page, because they do not move other rows. */
 function withRest<T extends { readonly id: string }>(order: readonly T[], items: readonly T[]): readonly T[] {
   if (order === items || order.length === 0) return items;
   const known = new Set(order.map(({ id }) => id));
@@ -94,14 +94,15 @@ function withRest<T extends { readonly id: string }>(order: readonly T[], items:
 }
 
 /**
- * Shows new rows. Must be inside the element that holds the rows, because they move as soon as the pointer leaves it.
+ * Shows new rows. Must be inside the element that holds the rows, because the rows move as soon as the pointer leaves
+ * it.
  */
 export function FreshRows({
   steady,
   isUrgent = false,
 }: {
   readonly steady: Steady<unknown>;
-  /** Whether the new rows need the user. The button is then not where the rows have their own buttons. */
+  /** Whether the new rows need the user. The button is then kept away from the position of the rows' own buttons. */
   readonly isUrgent?: boolean;
 }) {
   const { fresh, release } = steady;

@@ -33,7 +33,7 @@ interface ThreadOwner {
 }
 
 const hueCount = 12;
-/** A session without a parent should look different from this many families before it. */
+/** The number of preceding families that a session without a parent should not look like. */
 const nearbyFamilies = 4;
 const threads = new Map<string, number>();
 /** The place of each session's root, by the session's place. */
@@ -70,11 +70,11 @@ export function assignThreads(sessions: readonly ThreadOwner[]): void {
     families.set(root, family);
     nearby = [family, ...nearby].slice(0, nearbyFamilies);
   };
-  // IDs increase with time, so a list that is read later, or in another browser, is in the same order.
+  // IDs increase with time, so a list has the same order if it is read later or in another browser.
   for (const session of fresh.toSorted((a, b) => (a.sessionId < b.sessionId ? -1 : 1))) assign(session);
 }
 
-/** Returns the first free thread, starting with the session's own hue, or its own hue if none is free. */
+/** Returns the first free thread, starting with the session's own hue, or that hue if no thread is free. */
 function chooseThread(sessionId: string, others: readonly ReadonlySet<number>[]): number {
   const hue = hueOf(sessionId);
   const candidates = Array.from({ length: hueCount }, (_, step) => {
@@ -89,7 +89,9 @@ function placeId(key: string, { userId }: ThreadOwner): string {
   return `${userId ?? ""}\n${key}`;
 }
 
-/** Returns a session's thread: one of twelve hues, or 12 more for the same hue with the other lightness. */
+/**
+ * Returns a session's thread: one of twelve hues, or its number plus twelve for the same hue with the other lightness.
+ */
 export function threadOf(sessionId: string): number {
   return threads.get(sessionId) ?? hueOf(sessionId);
 }

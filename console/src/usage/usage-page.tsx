@@ -34,7 +34,7 @@ const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /**
  * `/usage?days=&by=`: usage by day in the user's time zone, and by model, agent, user or session. With `day`, `model`,
- * `agent` or `user`, the sessions that account for it.
+ * `agent` or `user`, also the sessions that account for that usage.
  */
 export default function UsagePage() {
   const { client } = useGateway();
@@ -191,12 +191,12 @@ interface DayChartProps {
 }
 
 /**
- * One bar per day, which opens that day's sessions. Tokens without a price are hatched, because they have no cost to
- * add.
+ * One bar per day, which opens that day's sessions. Tokens without a price are hatched, because they add nothing to the
+ * cost.
  */
 function DayChart({ rows, days, shown, hrefOf }: DayChartProps) {
   const byDay = new Map(rows.map((row) => [row.day, row]));
-  // At least 10, so that half of it is also a round number.
+  // At least 10, so that half of the scale is also a round number.
   const top = roundTop(Math.max(10, ...rows.map((row) => row.totalTokens)));
   return (
     <figure className={styles.chart}>

@@ -14,7 +14,7 @@ interface UsageTableProps {
   readonly hrefOf: (group: Part["group"], value: string) => string;
 }
 
-/** Selecting a row opens the sessions that it covers, or its own session. */
+/** Selecting a row opens the sessions that the row covers, or its own session. */
 export function UsageTable({ rows, by, name, hrefOf }: UsageTableProps) {
   const sessions = useMemo(
     () =>

@@ -134,7 +134,8 @@ export default function XrayPage() {
 }
 
 /**
- * Returns the model that a request is for unless another one is selected, and how many tokens it counted for an answer.
+ * Returns the model that a request is for unless another one is selected, and how many tokens that model counted for an
+ * answer.
  */
 function useOwnModel(place: SessionPlace, entryId: string | null) {
   const details = useCall("sessions.get", place, { staleMs: 1000 });

@@ -55,7 +55,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     throw unsupported(link.agent, "it does not support an output schema", advice);
   }
   await closeOpenCalls(turn);
-  // If another process has continued the session since then, the idle agent here has an outdated view of the session.
+  // If another process has continued the session, the idle agent here has an outdated view of it.
   const idle = pool.idleAgent(about.sessionId);
   if (idle !== null && idle.mark !== link.processMark)
     await unlessAborted(pool.release(about.sessionId), signal);
@@ -78,7 +78,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
   }
 }
 
-/** A key in ACP format does not create a session, because a message can arrive before the agent has been spawned. */
+/** Returns the error for a message to an ACP key for which no agent has been spawned. */
 function noAgentSession(sessionKey: string): SkeinError {
   const problem = `the session ${sessionKey} does not belong to an ACP agent`;
   const advice = 'Spawn one with sessions_spawn and runtime="acp"; the result contains the key to write to';

@@ -45,15 +45,15 @@ interface Prompt {
 }
 
 /**
- * One turn of an agent, which corresponds to one prompt. The agent's response ends the run. Input that arrives before
- * the response starts the next run.
+ * One turn of an agent, which consists of one prompt. The agent's response ends the run. Input that arrives before the
+ * response starts the next run.
  */
 export class AcpTurn {
   readonly #options: AcpTurnOptions;
   /** Set once the agent has responded to the prompt. Later updates do not belong to any turn and are dropped. */
   #isAnswered = false;
   readonly #newId;
-  /** Set if the agent did not end its turn in time or failed. It must not be prompted again. */
+  /** Set if the agent failed or did not end its turn in time. The agent must not be prompted again. */
   isBroken = false;
 
   constructor(options: AcpTurnOptions) {

@@ -36,7 +36,7 @@ class PoolSlot<A> {
   started: Promise<unknown> = Promise.resolve();
   readonly startAborted = new AbortController();
   isClosed = false;
-  /** Set if the process must exit with its turn. */
+  /** Set if the process must exit when its turn ends. */
   isResting = false;
   isIdle = false;
   idleSince = 0;
@@ -69,7 +69,7 @@ export class AgentPool<A extends PooledAgent> {
 
   /** Returns the session's idle agent, or starts one. Throws `acp_busy` if the pool is full. */
   async acquire(agentName: string, sessionId: string, start: StartAgent<A>, signal: AbortSignal): Promise<A> {
-    // Nothing is awaited between the last check and taking the slot, because many callers can arrive at the same time.
+    // Nothing is awaited between the last check and taking the slot, so that concurrent callers cannot take it twice.
     for (;;) {
       if (this.#isClosing) throw closingError(agentName);
       const found = this.#slots.get(sessionId);
@@ -155,7 +155,8 @@ export class AgentPool<A extends PooledAgent> {
         ? closingError(agentName)
         : unavailable(agentName, "its session no longer exists", "Open another session"),
     );
-    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop()); // Its run receives the error.
+    // If the agent was still starting, its run receives the error.
+    await this.#trackStop(agent === null ? started.catch(() => undefined) : agent.stop());
     gone.resolve();
   }
 
@@ -177,7 +178,7 @@ export class AgentPool<A extends PooledAgent> {
     try {
       const aborted = AbortSignal.any([signal, slot.startAborted.signal]);
       const agent = await start(aborted);
-      // The agent has been released since then, or its run was aborted.
+      // While the agent was starting, it was released or its run was aborted.
       if (aborted.aborted) {
         await this.#trackStop(agent.stop());
         throw aborted.reason;

@@ -20,7 +20,7 @@ export interface InitializeResponse {
   readonly canResume: boolean;
   readonly canFork: boolean;
   readonly canList: boolean;
-  /** Whether a session accepts a system prompt. If it does not, the system prompt becomes part of the prompts. */
+  /** Whether a session accepts a system prompt. If not, the system prompt is added to the prompts. */
   readonly takesSystem: boolean;
   readonly promptCapabilities: PromptCapabilities;
   /** The names of the login methods. */

@@ -26,7 +26,7 @@ const methodNotFound = -32601;
 /** No longer part of the protocol, but the only way to set the model in some agents. */
 const setModel = "session/set_model";
 
-/** The capabilities that Skein announces. Some agents offer more features depending on these. */
+/** The capabilities that Skein announces. Some agents offer more features to clients that have them. */
 export const initializeParams = {
   protocolVersion: PROTOCOL_VERSION,
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
@@ -83,7 +83,7 @@ export class Agent {
     this.#connection = requests.register(client({ name: "skein" })).connect(stream);
   }
 
-  /** The marker that identifies the agent's process. */
+  /** The mark that identifies the agent's process. */
   get mark(): string {
     return this.#child.mark;
   }
@@ -132,7 +132,7 @@ export class Agent {
     this.system = about.takesSystem ? system : null;
   }
 
-  /** Routes requests and updates to this turn from now on. If `null`, updates are dropped and requests are rejected. */
+  /** Routes requests and updates to this turn from now on. If `null`, drops updates and grants no permissions. */
   watch(watch: TurnWatch | null): void {
     this.#watch = watch;
     this.#requests.permissions = watch?.permissions ?? null;
@@ -157,7 +157,7 @@ export class Agent {
     return this.#requests.endTerminals();
   }
 
-  /** Resolves when none of the agent's processes remains. */
+  /** Stops the agent. Resolves when none of its processes remain. */
   async stop(): Promise<void> {
     this.#connection.close();
     await Promise.all([this.#child.stop(), this.#requests.close()]);

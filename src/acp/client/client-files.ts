@@ -36,8 +36,8 @@ const attachmentPath = /^attachments\/(?=[^/])/;
 /**
  * Gives an agent access to the files in its session's working directory, and to its attachments as
  * `attachments/<name>`. A rejected request throws an error whose message is a full sentence. Call this before the agent
- * starts. The folder is resolved once, so the agent cannot replace it. A file with a second hard link outside the
- * folder can be read. Writing replaces the file and leaves the other link unchanged.
+ * starts: the folder is resolved only once, so the agent cannot replace it later. A file with a second hard link
+ * outside the folder can be read. Writing replaces the file and leaves the other link unchanged.
  */
 export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFiles {
   const root = realpathSync(cwd);

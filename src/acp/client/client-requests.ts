@@ -19,7 +19,10 @@ const refusedCode = -32602;
 const maxReleasedTexts = 32;
 const maxReleasedChars = 200_000;
 
-/** Handles an agent's requests. Between turns, no permission can be granted, so every request is rejected. */
+/**
+ * Handles an agent's requests. Between turns, no permission can be granted, so requests to access a file or start a
+ * command are rejected.
+ */
 export class ClientRequests {
   readonly #files: ClientFiles;
   readonly #terminals: Terminals;
@@ -78,9 +81,9 @@ export class ClientRequests {
     return respond(() => this.#files.readTextFile(params), params.path);
   }
 
-  /** An agent can write freely inside its folder. If configured to do so, it requests permission itself. */
+  /** Writing inside the folder needs no approval. An agent that is configured to ask sends its own request first. */
   async #writeFile(params: WriteTextFileRequest): Promise<void> {
-    if (this.#requireTurn().policy === "deny") refuse("Files are not written here: permissions are denied");
+    if (this.#requireTurn().policy === "deny") refuse("Files cannot be written: permissions are denied");
     await respond(() => this.#files.writeTextFile(params));
   }
 

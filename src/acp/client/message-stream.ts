@@ -16,7 +16,7 @@ const cancelRequest = "$/cancel_request";
 
 export interface StreamHandlers {
   readonly lines: MessageLines;
-  /** Called for each `session/update` before any later response is handled. Reading pauses until the promise resolves. */
+  /** Called for each `session/update` before any later response is handled. Reading waits for the promise. */
   onUpdate(params: unknown, bytes: number): Promise<void> | undefined;
   onReadError(error: Error): void;
 }
@@ -33,7 +33,7 @@ export function messageStream(
   const requestIds = new Set<unknown>();
   const limiter = new RequestLimiter();
   const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
-  // The process's exit status explains a broken pipe better.
+  // Ignored, because the process's exit status explains a broken pipe better.
   stdin.on("error", () => undefined);
 
   const cancelled = new AbortController();
@@ -42,8 +42,8 @@ export function messageStream(
     if (cancelled.signal.aborted) return;
     for (const message of messages) controller?.enqueue(message as AnyMessage);
   };
-  // Reading pauses until a rejection has been written. An agent that does not read its rejections is therefore not read
-  // either.
+  // Reading pauses until a rejection has been written, so nothing more is read from an agent that does not read its
+  // rejections.
   const take = (message: JsonObject, bytes: number): Promise<void> | undefined => {
     const kind = kindOf(message);
     if (kind !== "request") {
@@ -91,7 +91,7 @@ function kindOf(message: JsonObject): "request" | "cancel" | "response" | null {
   return isId && typeof method === "string" ? "request" : null;
 }
 
-/** The process's exit status explains a pipe error better. */
+/** Pipe errors are not reported, because the process's exit status explains them better. */
 function isPipeError(error: Error): boolean {
   return "code" in error;
 }
@@ -130,7 +130,7 @@ const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.terminal.output,
 ]);
 
-/** Limits an agent's pending requests so that they never use more memory than a few files would. */
+/** Limits an agent's pending requests so that they never use more memory than a few large files would. */
 export class RequestLimiter {
   /** Keyed by ID. An entry exists until its response has been written. */
   readonly #pending = new Map<unknown, { readonly bytes: number; readonly isLarge: boolean }>();

@@ -39,7 +39,7 @@ export class Notes {
   readonly #unknownKinds = new Set<string>();
   readonly #compactions = new Map<string, Compaction>();
 
-  /** Returns `false` for other kinds of updates. */
+  /** Returns `false` if the update is not a plan, notice or compaction. */
   take(update: Fields): boolean {
     switch (update.sessionUpdate) {
       case "plan":
@@ -130,7 +130,7 @@ export class Notes {
   #compaction(id: unknown): Compaction {
     const key = String(id);
     const known = this.#compactions.get(key) ?? { summary: new TextBuffer(maxTextChars), error: null };
-    // Real agents run far fewer compactions at the same time. Beyond the limit, a compaction is not tracked.
+    // Beyond the limit, compactions are not tracked. Real agents run far fewer at the same time.
     if (this.#compactions.size < maxCompactions) this.#compactions.set(key, known);
     return known;
   }

@@ -31,7 +31,7 @@ export interface PermissionContext {
   recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
   /** Adds a notice to the session for people to read. */
   addNotice(title: string): void;
-  /** Called if the question could not be put to anyone, so the turn cannot continue. */
+  /** Called if nobody could be asked, in which case the turn cannot continue. */
   onFailure(error: unknown): void;
 }
 
@@ -117,8 +117,8 @@ export class PermissionRequests {
   }
 
   /**
-   * A person approves a single call. If the agent offers no option for a single call, approval would allow all later
-   * calls too.
+   * A person approves one call at a time. If the agent offers no option for a single call, an approval would also allow
+   * all later calls.
    */
   #canAllowOnce(options: readonly PermissionOption[]): boolean {
     return this.#context.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
@@ -149,7 +149,7 @@ export class PermissionRequests {
     this.#pending = answer.catch((error: unknown) => {
       if (error !== turnEnded) throw error;
     });
-    this.#pending.catch(() => undefined); // Handled below, and by the caller of `close()`.
+    this.#pending.catch(() => undefined); // The error is handled below and by the caller of `close()`.
     try {
       const { approved, note } = await unlessAborted(answer, this.#signal);
       return approved ? "granted" : this.#refuse(name, args, refusalReason(note));

@@ -96,7 +96,7 @@ export async function readResponse(
 function resultOf({ result, error }: Response): ProbeResult {
   if (error !== undefined) {
     const message = isRecord(error) && typeof error.message === "string" ? error.message.trim() : "";
-    const reason = message === "" ? "it gives no reason" : message.slice(0, 100);
+    const reason = message === "" ? "it gave no reason" : message.slice(0, 100);
     return { answers: false, problem: `it refused to start: ${reason}` };
   }
   const about = tryRead(result);

@@ -85,12 +85,12 @@ function blocksOf({ content, provenance }: UserMessage): ContentBlock[] {
   });
 }
 
-/** Agents skip whitespace and invisible characters before a command's slash. */
+/** Puts a line before text that an agent would run as a command. Agents skip invisible characters before the slash. */
 function escapeCommand(text: string): string {
   return /^[\s\p{C}]*\//u.test(text) ? `Message:\n${text}` : text;
 }
 
-/** Some agents join all text blocks in a prompt without a separator. */
+/** Ends the prompt with a blank line, because some agents join text blocks without a separator. */
 function separateFromNext(prompt: readonly ContentBlock[]): ContentBlock[] {
   return prompt.map((block, index) =>
     index === prompt.length - 1 && block.type === "text" && !block.text.endsWith("\n\n")

@@ -61,7 +61,7 @@ export async function startAgent(
   const starting = AbortSignal.any([signal, timeout.signal]);
   let agent: Agent | null = null;
   try {
-    // After Skein is killed, the agent's process keeps running for up to two seconds. Two agents in one session would
+    // After Skein is killed, an agent's process keeps running for up to two seconds. Two processes in one session would
     // undo each other's work.
     if (link.processMark !== null) await unlessAborted(endMarked(link.processMark, options), starting);
     const requests = openRequests(request, options);
@@ -85,7 +85,7 @@ export async function startAgent(
 
 /**
  * Resolves the working directory before the agent runs, so that the agent cannot replace it. Returns `null` if the
- * folder is missing. Starting the process then fails with the reason.
+ * folder is missing, in which case starting the process fails with the reason.
  */
 function openRequests(
   { spec, cwd, owner }: StartRequest,
@@ -98,7 +98,7 @@ function openRequests(
   return new ClientRequests(clientFiles(place), new Terminals(place, env, spec.env));
 }
 
-/** Stops a process that does not start until after the signal has been aborted. */
+/** Rejects if the signal is aborted first, but only after a process that has started anyway has been stopped. */
 async function stopIfAborted(child: Promise<ChildProcess>, signal: AbortSignal): Promise<ChildProcess> {
   try {
     return await unlessAborted(child, signal);

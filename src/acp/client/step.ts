@@ -9,8 +9,8 @@ const minCharsAfterCall = 20_000;
 const maxAllArgumentChars = 400_000;
 const minArgumentChars = 2000;
 /**
- * The guard searches the last thousand entries for a call, so it would not find the first calls of a step with that
- * many.
+ * Far fewer than a thousand, because the guard searches only the last thousand entries for the call that a result
+ * belongs to.
  */
 export const maxStepCalls = 100;
 
@@ -142,7 +142,7 @@ export class TextBuffer {
     );
   }
 
-  /** Returns the text without thinking, one line per message. */
+  /** Returns the text without thinking, with a line break between messages. */
   toString(): string {
     const texts = this.#pieces().filter(({ kind }) => kind === "text");
     return texts.map(({ text }) => text).join("\n");

@@ -38,7 +38,7 @@ const maxOutputBytes = 1024 * 1024;
  * The terminals in an agent's session. Each command receives Skein's PATH, HOME and LANG, the variables configured for
  * the agent, and those in its own request. The folder in which a command starts is restricted, but what the command
  * does is not. A rejected request throws an error whose message is a full sentence. Construct this before the agent
- * starts. The folder is resolved once, so the agent cannot replace it.
+ * starts: the folder is resolved only once, so the agent cannot replace it later.
  */
 export class Terminals {
   readonly #cwd: string;

@@ -164,7 +164,7 @@ export function boundedId(id: string): string {
 /** Assigns call IDs that are safe to store and unique in the turn, regardless of the IDs that the agent uses. */
 export class CallIds {
   readonly #used = new Set<string>();
-  /** How often each base has been used. A thousand equal IDs therefore take only a thousand attempts. */
+  /** The last number tried for each base, so that a thousand equal IDs take only a thousand attempts. */
   readonly #counts = new Map<string, number>();
 
   take(agentId: string): string {

@@ -17,7 +17,7 @@ const maxImages = 20;
 const maxImageBase64 = 28_000_000;
 const maxLineChars = 2000;
 
-/** Returns the content of a finished tool call as tool result blocks. Falls back to `rawOutput` if `content` is empty. */
+/** Returns the content of a finished tool call as result blocks. Falls back to `rawOutput` if `content` is empty. */
 export function resultContent(
   { content, rawOutput }: { readonly content: unknown; readonly rawOutput: unknown },
   terminalText: (terminalId: string) => string | null,
@@ -163,7 +163,7 @@ const contextLines = 3;
 const maxDiffChars = 100_000;
 const lineFeed = 10;
 
-/** Formats a file change as removed and added lines between a few unchanged ones. `oldText` is absent for a new file. */
+/** Formats a file change as removed and added lines, with a few lines around them. A new file has no `oldText`. */
 export function diffText({ path, oldText, newText }: Fields): string {
   const name = lineText(path);
   const [before, after] = [endLine(stringOf(oldText)), endLine(stringOf(newText))];

@@ -237,7 +237,7 @@ export class TurnLog {
     return { role: "assistant" as const, content, api: "acp", provider: "acp", model: this.#options.agent };
   }
 
-  /** Written even if the agent sent no text, because the last message records that the turn ended and how. */
+  /** The last message is written even if the agent sent no text, because it records how the turn ended. */
   #lastMessage(
     { stopReason, errorMessage, raw }: TurnOutcome,
     usage: TurnUsage,

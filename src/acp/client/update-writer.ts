@@ -27,11 +27,12 @@ export class UpdateWriter {
   #queuedBytes = 0;
   #drained: PromiseWithResolvers<void> | null = null;
   #hasEnded = false;
-  /** Set if a write has failed. `end` then returns later effects instead of writing them. */
+  /** Set if a write has failed. Later effects are then held back, and `end` returns them. */
   #isHolding = false;
   #held: Act[] = [];
   /**
-   * Text from the current tick of the event loop. It is emitted as one event because each event costs its readers time.
+   * Text from the current tick of the event loop. It is emitted as one event, because every subscriber has to process
+   * each event.
    */
   #delta: Delta | null = null;
   /** Calls whose results have not been written yet. */
@@ -150,7 +151,7 @@ export class UpdateWriter {
     else await this.#write(act.message);
   }
 
-  /** Hooks are notified of the agent's messages and calls but cannot reject them, because the agent has already acted. */
+  /** Notifies hooks of messages and calls. Hooks cannot reject them, because the agent has already acted. */
   async #write(message: Extract<Act, { act: "say" }>["message"]): Promise<void> {
     const { hooks, say } = this.#turn;
     if (message.role === "assistant") await hooks.llmOutput(message);

@@ -130,7 +130,7 @@ export class AcpAgent {
       return await this.#answer(sessionId, open, prompt, signal, responded.promise);
     } finally {
       open.unansweredCount -= 1;
-      // By then, the SDK is already sending the response.
+      // By the time this runs, the SDK is already sending the response.
       setImmediate(responded.resolve);
     }
   }
@@ -193,7 +193,7 @@ export class AcpAgent {
     };
   }
 
-  /** Opening a session again replaces it. Pending prompts in the earlier one would never receive a response. */
+  /** Throws if prompts are pending. Opening the session again would replace it, and they would never be answered. */
   #checkIdle(sessionId: string): void {
     if (this.#hasEnded)
       throw new SkeinError("conflict", { problem: "The editor has disconnected", advice: "Start again" });
@@ -251,7 +251,7 @@ export class AcpAgent {
     const cancelled = Promise.withResolvers<null>();
     controller.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });
     const cancel = () => {
-      // A disconnected editor has not canceled the command.
+      // An editor that disconnects does not cancel the command.
       if (!this.#hasEnded) controller.abort();
     };
     signal.addEventListener("abort", cancel, { once: true });

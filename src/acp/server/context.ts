@@ -38,7 +38,7 @@ export interface EditorCommand {
 
 /** The editor's side of one session. */
 export interface EditorSession {
-  /** Never rejects, because a disconnected editor misses nothing. */
+  /** Never rejects. Updates to a disconnected editor are dropped. */
   sendUpdate(update: SessionUpdate): Promise<void>;
   /** Asks the user. Aborting the signal withdraws the question. */
   requestPermission(

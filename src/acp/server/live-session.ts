@@ -19,7 +19,7 @@ type Reader = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | "
 interface Prompt {
   runId: string | null;
   isCancelled: boolean;
-  /** Whether updates from the prompt's run can be sent. They wait until the earlier prompts have their responses. */
+  /** Whether updates from the prompt's run can be sent, which requires that the earlier prompts have responses. */
   hasBegun: boolean;
   /** Whether the prompt's run is asleep. Meanwhile, other runs in the session continue. */
   isAsleep: boolean;
@@ -27,7 +27,7 @@ interface Prompt {
   readonly responded: Promise<void>;
 }
 
-/** How long one call to `agent.wait` waits before the next one is made. */
+/** The maximum duration of one call to `agent.wait`. A longer wait takes several calls. */
 const waitMs = 60_000;
 /** How long the `run.ended` event can take to arrive after `agent.wait` has returned. */
 const lateEventMs = 2000;
@@ -52,7 +52,7 @@ export class LiveSession {
   readonly #stream: EventStream;
   readonly #approvals: PendingApprovals;
   readonly #prompts = new Set<Prompt>();
-  /** Prompts whose responses are not being sent yet, in order. */
+  /** Prompts whose responses have not started to be sent, in order. */
   readonly #unanswered = new Set<Prompt>();
   /** Keyed by run ID. Resolves to the stop reason of the run's last answer once the end of the run has been shown. */
   readonly #runEnds = new Map<string, PromiseWithResolvers<string | null>>();
@@ -122,7 +122,7 @@ export class LiveSession {
   begin(): void {
     if (this.#closing.signal.aborted) return;
     const report = (error: unknown) => this.#report(error);
-    // Runs before any event is handled, so that a request answered by then is withdrawn.
+    // Runs before any event is handled, so that requests that have already been answered are withdrawn.
     void this.#inOrder(() => this.#approvals.syncOwn()).catch(report);
     void this.#listen().catch(report);
     void this.#approvals.listenToSpawned().catch(report);
@@ -147,7 +147,7 @@ export class LiveSession {
   ): Promise<PromptResponse> {
     const prompt: Prompt = { runId: null, isCancelled: false, hasBegun: false, isAsleep: false, responded };
     const cancel = () => {
-      // If the editor disconnects, the run continues.
+      // A run continues if the editor disconnects.
       if (this.#closing.signal.aborted) return;
       void this.#cancel(prompt).catch((error: unknown) => this.#report(error));
     };

@@ -29,9 +29,9 @@ export interface ApprovalSources {
 }
 
 /**
- * Finds the pending approvals of a session that is open in an editor and of all its descendants, whose approvals are
- * visible nowhere else. No event reports an answer that another process wrote to the folder, so the list of approvals
- * is polled while a request is pending.
+ * Finds the pending approvals of a session that is open in an editor. Includes those of all its descendants, because
+ * the editor would not show them otherwise. No event reports an answer that another process wrote to the folder, so the
+ * list of approvals is polled while a request is pending.
  */
 export class PendingApprovals {
   readonly #key: string;
@@ -81,7 +81,7 @@ export class PendingApprovals {
     });
   }
 
-  /** Opens requests for spawned sessions until the stream ends. Errors are reported and do not end the stream. */
+  /** Opens and withdraws requests for spawned sessions until the stream ends. Errors do not end the stream. */
   async listenToSpawned(): Promise<void> {
     await this.#try(() => this.#syncSpawned());
     for await (const received of this.#stream) {

@@ -128,7 +128,7 @@ export class PermissionRequests {
     if (!signal.aborted) await this.#ports.resolve(approval.approvalId, answer);
   }
 
-  /** A spawned session's calls are not part of this session, so such a call is shown only while its approval is pending. */
+  /** Shows a spawned session's call only while its approval is pending, because it is not part of this session. */
   async #ask(approval: Approval, signal: AbortSignal): Promise<"approved" | "denied"> {
     const { spawned } = approval;
     if (spawned === undefined) {
@@ -147,7 +147,7 @@ export class PermissionRequests {
     return answer;
   }
 
-  /** An editor that cancels or fails has not allowed the call. */
+  /** If the editor cancels the request or fails, the call is denied. */
   async #request(toolCall: PendingCall, signal: AbortSignal): Promise<"approved" | "denied"> {
     try {
       const { outcome } = await this.#ports.requestPermission({ toolCall, options }, signal);

@@ -21,7 +21,7 @@ import { AcpAgent } from "./acp-agent.ts";
 import type { ServerContext } from "./context.ts";
 
 /**
- * Serves ACP over two streams until the input ends. Turns that are running then continue. A line that exceeds the size
+ * Serves ACP over two streams until the input ends. Turns that are still running continue. A line that exceeds the size
  * limit ends the connection with an error, because nothing after it can be read.
  */
 export async function serveAcpStdio(

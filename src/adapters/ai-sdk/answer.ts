@@ -8,8 +8,8 @@ export interface AnswerEnd {
 }
 
 /**
- * An answer that is being written. It keeps every chunk, so that any number of browsers can read it from the beginning,
- * and it continues when none of them does.
+ * An answer that is being written. It keeps every chunk, so that any number of browsers can read the answer from the
+ * beginning. The answer continues even if no browser reads it.
  */
 export class Answer {
   readonly messageId: string;
@@ -19,7 +19,7 @@ export class Answer {
   readonly #lastChunks: UIMessageChunk[] = [];
   #news = Promise.withResolvers<void>();
 
-  /** `earlier` are the chunks of steps that were finished before a crash. */
+  /** `earlier` contains the chunks of steps that were finished before a crash. */
   constructor(messageId: string, earlier: readonly UIMessageChunk[] = []) {
     this.messageId = messageId;
     this.#chunks = [{ type: "start", messageId }, ...earlier];
@@ -35,8 +35,8 @@ export class Answer {
   }
 
   /**
-   * Reads the model's answer to its end. Chunks from the first one that ends the answer are held back until `close`, so
-   * that a browser that has seen the end finds everything recorded.
+   * Reads the model's answer to its end. The chunk that ends the answer and all chunks after it are held back until
+   * `close`, so that everything is recorded by the time a browser sees the end.
    */
   async take(stream: ReadableStream<UIMessageChunk>): Promise<AnswerEnd> {
     let state: AnswerEnd["state"] = "finished";

@@ -32,7 +32,7 @@ export async function readMessageRequest(request: Request, ai: Ai): Promise<Mess
   return { id, messages: checked.data, trigger, ...present({ messageId }) };
 }
 
-/** Returns the JSON object in a request's body, which the application can still read. */
+/** Returns the JSON object in a request's body. The application can still read the body. */
 export async function readBody(request: Request): Promise<Readonly<Record<string, unknown>>> {
   const body: unknown = await request
     .clone()
@@ -48,8 +48,8 @@ export function invalidRequest(problem: string): SkeinError {
 }
 
 /**
- * Moves the session to where the request continues it, and returns the new message, or `undefined` if the last message
- * of the branch is to be answered. An edited message and another answer start a branch.
+ * Moves the session to the point where the request continues it, and returns the new message. Returns `undefined` if
+ * the last message of the branch is to be answered. Editing a message or requesting another answer starts a branch.
  */
 export async function placeRequest(
   session: SessionHandle,
@@ -81,7 +81,7 @@ export async function placeRequest(
   }
   const known = find(last.id);
   const previous = known === -1 ? find(messages.at(-2)?.id) : known;
-  // A message that the browser has made up, such as a greeting, is not in the session.
+  // A message that the browser created itself, such as a greeting, is not in the session.
   if (previous !== -1) await continueAfter(previous);
   return known === -1 ? modelMessageOf(last, ai) : undefined;
 }

@@ -25,7 +25,7 @@ import { chunksOf, errorTextFor, readUIMessages } from "./ui-messages.ts";
 
 type Ai = typeof import("ai");
 
-/** Settings for the call that answers a chat, and what it is about. */
+/** Settings for the call that answers a chat, with the model and the session tools. */
 export interface ChatCall extends LoopCall {
   readonly model: LanguageModel;
   /** The session tools. Add your own. */
@@ -34,16 +34,13 @@ export interface ChatCall extends LoopCall {
 
 /** The part of a `streamText` or `agent.stream` result that the chat reads. */
 interface StreamedAnswer {
-  /** Of `TextStreamPart`s. Their type depends on the tools. */
+  /** A stream of `TextStreamPart`s, whose type depends on the tools. */
   readonly stream: ReadableStream<unknown>;
 }
 
 /** Options for {@link createChat}. */
 export interface ChatOptions extends LoopOptions, ErrorTextOptions {
-  /**
-   * Returns the session for a chat's ID, after the application has authenticated the request. A response refuses the
-   * request.
-   */
+  /** Returns the session for a chat's ID after authenticating the request, or a response that rejects the request. */
   session(request: Request, chatId: string): RuntimeContext | Response | Promise<RuntimeContext | Response>;
   /** Calls the model: `(call) => streamText({ ...call, stopWhen: isStepCount(20) })`. */
   answer(call: ChatCall, request: Request): StreamedAnswer | PromiseLike<StreamedAnswer>;
@@ -159,7 +156,7 @@ class ChatServer {
     return context instanceof Response ? context : this.#skein.session(context);
   }
 
-  /** Calls `act` unless the session is being answered. Throws `conflict` if it is. */
+  /** Calls `act`. Throws `conflict` if the session is being answered. */
   async #alone(session: SessionHandle, act: (uid: string) => Promise<Response>): Promise<Response> {
     const { uid, key } = await session.open();
     return this.#mutex.run(uid, () => {
@@ -205,7 +202,7 @@ class ChatServer {
       this.#answers.set(uid, answer);
       // Read to its end even if no browser reads it.
       const finished = this.#finish(begun, answer.take(chunks), () => failure, onError);
-      // Only `errorText` can throw, and the streams of the answer have been closed then.
+      // Only `errorText` can throw, and by then the answer's streams have been closed.
       finished.catch(() => undefined);
     } catch (error) {
       await loop.session.endTurn();
@@ -256,7 +253,7 @@ function readPath(request: Request): { readonly chatId: string; readonly isStrea
   return { chatId, isStream };
 }
 
-/** Empty if the text is not the encoding of any. */
+/** Decodes a part of a URL. Returns an empty string if the part is malformed. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

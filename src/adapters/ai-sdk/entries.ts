@@ -20,12 +20,12 @@ export function awaitsAnswer(branch: readonly Entry[]): boolean {
   return last !== undefined;
 }
 
-/** What the adapter keeps with a message for the browser. No provider reads it. */
+/** Data that the adapter stores with a message for the browser. No provider receives it. */
 export interface Mark {
   /** The ID under which the browser knows the message. */
   readonly messageId?: string;
   readonly metadata?: unknown;
-  /** The original parts of a user message, if no model is sent some of them. */
+  /** The original parts of a user message, if some of them are not sent to any model. */
   readonly parts?: readonly unknown[];
 }
 
@@ -57,7 +57,9 @@ export function groupEntries(branch: readonly Entry[]): MessageGroup[] {
   return groups;
 }
 
-/** A turn that is continued after a crash goes on with the ID that its first entry has given it. */
+/**
+ * Whether an entry belongs to an answer. A turn that continues after a crash keeps the ID that its first entry stores.
+ */
 function continues(answer: MessageGroup, entry: ConversationEntry): boolean {
   const { messageId } = markOf(entry);
   return messageId === undefined

@@ -39,7 +39,7 @@ export interface LoopCall {
 }
 
 /**
- * A loop of your own with the AI SDK, whose messages are a session. Create it with `openLoop`.
+ * A loop that your program runs with the AI SDK. Its messages are a session. Create it with `openLoop`.
  *
  * @example
  * ```ts
@@ -106,8 +106,8 @@ export class Loop {
   }
 
   /**
-   * Ends the turn, so that waiting runs can start. Always call it when the loop has stopped. Rejects if a step could not
-   * be recorded.
+   * Ends the turn, so that waiting runs can start. Always call it after the loop has stopped. Rejects if a step could
+   * not be recorded.
    */
   async end(): Promise<void> {
     await this.session.endTurn();
@@ -154,7 +154,7 @@ export async function openLoop(skein: Skein, session: RuntimeContext, options: L
   return new Loop(skein.session(session), await sessionTools(skein, session), options);
 }
 
-/** Adds the ID to every message of an answer, so that its entries can be found again as one. */
+/** Adds the ID to every message of an answer, so that its entries can later be recognized as one answer. */
 function withMessageId(message: ModelMessage, messageId: string): ModelMessage {
   const { providerOptions } = message;
   return {
@@ -163,7 +163,10 @@ function withMessageId(message: ModelMessage, messageId: string): ModelMessage {
   };
 }
 
-/** Returns the model's provider and wire format. A gateway's model is named by its provider, as in `openai/gpt-5`. */
+/**
+ * Returns the model's provider and wire format. A model of the AI gateway is identified by its provider, as in
+ * `openai/gpt-5`.
+ */
 export function modelRefOf(model: LanguageModel): ModelRef {
   if (typeof model === "string") return parseModel(model);
   const { provider, modelId } = model;

@@ -6,10 +6,12 @@ import type { ModelRef } from "../../transcript/model-table.ts";
 import type { AnswerEnd } from "./answer.ts";
 import { awaitsAnswer, isConversation, readEntries } from "./entries.ts";
 
-/** Marks a turn that ended without an answer, for example at its step limit. It is not continued by itself. */
+/**
+ * Marks a turn that ended without an answer, for example at its step limit. The turn is not continued automatically.
+ */
 const endedType = "skein.turn_ended";
 
-/** Records how an answer ended, unless its last step says it. */
+/** Records how an answer ended, unless its last step already shows that. */
 export async function recordEnd(
   session: SessionHandle,
   { state, partialText }: AnswerEnd,
@@ -41,7 +43,7 @@ export async function recordEnd(
   await session.append([message]);
 }
 
-/** Whether the session's last turn was cut off: it has no answer, and it was not ended either. */
+/** Whether the session's last turn was interrupted: it has neither an answer nor a recorded end. */
 export async function isInterrupted(session: SessionHandle): Promise<boolean> {
   const branch = await readEntries(session, "branch");
   const last = branch.findLastIndex(isConversation);

@@ -33,11 +33,12 @@ export interface StoredMessage {
 export type ChatMessage = UIMessage<{ readonly skein: StoredMessage }>;
 type Part = ChatMessage["parts"][number];
 
-/** Which errors people see. */
+/** Determines the error texts that people see. */
 export interface ErrorTextOptions {
   /**
-   * Returns the text that a browser sees if an answer or a tool fails. The message of an error can contain addresses and
-   * other details of the server, so the default text contains none of it. A stored error is an `Error` with its message.
+   * Returns the text that a browser sees if an answer or a tool fails. An error's message can contain addresses and
+   * other details of the server, so the default text does not include it. A stored error is passed as an `Error` with
+   * its message.
    */
   errorText?(error: unknown): string;
 }
@@ -71,7 +72,7 @@ export async function readUIMessages(
 
 /** Returns a function that lists the messages in the same place as an entry's, on all branches. */
 function findAlternatives(entries: readonly Entry[]): (entryId: string) => readonly string[] {
-  /** The message before each entry. Entries that nobody sees, such as labels, are skipped. */
+  /** The message before each entry. Entries that are not displayed, such as labels, are skipped. */
   const previous = new Map<string, string | null>();
   const visible = new Map<string | null, string | null>([[null, null]]);
   const places = new Map<string | null, string[]>();
@@ -175,7 +176,7 @@ function partsOfAnswer(
   return [{ type: "step-start" }, ...parts];
 }
 
-/** Returns a part for content that the session keeps as the provider sent it. */
+/** Returns a part for content that the session stores as the provider sent it. */
 function partOfHeld(held: Readonly<Record<string, unknown>> | null): Part[] {
   const file = held === null ? null : filePart(held);
   return file === null ? [] : [file];

@@ -3,7 +3,7 @@
  * `test/frameworks` checks that these types match its own.
  */
 
-/** Identifies a transcript. Those of sub-agents have a `subpath`. */
+/** Identifies a transcript. Transcripts of sub-agents have a `subpath`. */
 export interface TranscriptKey {
   projectKey: string;
   sessionId: string;

@@ -19,7 +19,7 @@ import { TranscriptIndex, transcriptType } from "./transcript-index.ts";
 
 /** Where the sessions of the Claude Agent SDK are stored. */
 export interface SessionStoreOptions {
-  /** A store from `createStore`, or a back end's `openStore`. It stays open. */
+  /** A store from `createStore`, or a back end's `openStore`. The adapter does not close it. */
   readonly store: Pick<Store, "sessions" | "state">;
   /** The owner of the sessions. If absent, they belong to the unnamed user. */
   readonly userId?: string;
@@ -40,8 +40,8 @@ const summaryKey = "claude-agent-sdk.summary";
 const maxAttempts = 20;
 
 /**
- * Opens a session store for the Claude Agent SDK. Each transcript is a session of one user, and those of sub-agents are
- * its children. Needs the package `@anthropic-ai/claude-agent-sdk`.
+ * Opens a session store for the Claude Agent SDK. Each transcript is a session of one user. Transcripts of sub-agents
+ * are child sessions. Requires the package `@anthropic-ai/claude-agent-sdk`.
  *
  * @example
  * ```ts
@@ -176,8 +176,8 @@ class SessionStore implements ClaudeSessionStore {
 }
 
 /**
- * Adds the entries to the index before they are written. A uuid that the index contains is left out, so that a retry
- * changes nothing.
+ * Adds the entries to the index before they are written. An entry whose uuid is already in the index is skipped, so
+ * that a retry changes nothing.
  */
 function groupEntries(
   sessionId: string,

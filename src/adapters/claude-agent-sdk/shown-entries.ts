@@ -4,11 +4,14 @@ import { answerDraft, toContent, userDrafts } from "../../interchange/claude-cod
 import { Losses, noCost } from "../../interchange/imported-session.ts";
 import { objectField, textField, timeField } from "../../interchange/json-lines.ts";
 
-/** What is known about the entries of a session that precede the next one. */
+/** What has to be known about a session's earlier entries to convert the next one. */
 export interface ShownState {
   /** The names of the called tools, by call ID. */
   readonly toolNames: Map<string, string>;
-  /** The provider's IDs of the answers. Claude Code writes an answer as several entries, each with the usage of all. */
+  /**
+   * The provider's IDs of the answers. Claude Code writes an answer as several entries, each with the usage of the
+   * whole answer.
+   */
   readonly answerIds: Set<string>;
   hasOwnTitle: boolean;
 }
@@ -17,7 +20,7 @@ export function createShownState(): ShownState {
   return { toolNames: new Map(), answerIds: new Set(), hasOwnTitle: false };
 }
 
-/** Returns the entries of a Skein session that show an entry of Claude Code. They follow one another. */
+/** Returns the entries of a Skein session that show an entry of Claude Code. Each one follows the previous one. */
 export function toShownEntries(value: Readonly<Record<string, unknown>>, state: ShownState): EntryDraft[] {
   const line: ClaudeLine = {
     line: 0,

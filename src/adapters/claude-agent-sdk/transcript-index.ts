@@ -8,7 +8,7 @@ export const transcriptType = "skein.claude-code.entry";
 
 interface TranscriptRecord {
   readonly entry: TranscriptEntry;
-  /** The last entry that shows it, or the last one before it on its branch. */
+  /** The last entry that shows the transcript entry. If none does, the last entry before it on its branch. */
   readonly end: string | null;
 }
 
@@ -23,7 +23,7 @@ export class TranscriptIndex {
     if (entry.type !== "custom" || entry.customType !== transcriptType || !isRecord(entry.data)) return;
     const record = entry.data as unknown as TranscriptRecord;
     this.entries.push(record.entry);
-    // An entry that this process has written is known already.
+    // An entry that this process has written is already known.
     if (record.entry.uuid === undefined || !this.has(record.entry.uuid))
       toShownEntries(record.entry, this.shown);
     this.setEnd(record.entry, record.end);
@@ -38,7 +38,7 @@ export class TranscriptIndex {
     this.#lastEnd = end;
   }
 
-  /** Returns the entry that the entries of the next line follow. */
+  /** Returns the entry after which the entries that show this transcript entry are appended. */
   parentEnd(entry: TranscriptEntry): string | null {
     const { parentUuid, isCompactSummary } = entry;
     if (isCompactSummary === true || parentUuid === undefined) return this.#lastEnd;

@@ -32,9 +32,9 @@ const maxReads = 16;
 const maxLabels = 5;
 
 /**
- * LangGraph's long-term memory in a Skein store: each item is a state value of one session per user, which lists omit.
- * A deleted item is removed from the disk. Items found with a `query` are ranked by how many of its words they contain.
- * Needs the package `@langchain/langgraph-checkpoint`.
+ * LangGraph's long-term memory in a Skein store. Each user has one archived session, whose state values are the items.
+ * A deleted item is also removed from disk. Items found with a `query` are ranked by how many of its words they
+ * contain. Requires the package `@langchain/langgraph-checkpoint`.
  *
  * @example
  * ```ts
@@ -55,7 +55,7 @@ export class SkeinStore extends checkpoints.BaseStore {
     this.#scope = scopeOf(options);
   }
 
-  /** The results of reads do not include the writes of the same batch. If an item is written twice, the last write counts. */
+  /** Reads do not see the writes of the same batch. If an item is written twice, the last write wins. */
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     const results: unknown[] = [];
     const writes = new Map<string, PutOperation>();
@@ -131,7 +131,7 @@ export class SkeinStore extends checkpoints.BaseStore {
     return found === null ? null : (found.value as unknown as StoredItem);
   }
 
-  /** Not kept, because the session can be deleted and created again at any time. */
+  /** Not cached, because the session can be deleted and created again at any time. */
   async #findSession(): Promise<string | null> {
     const found = await findSession(this.#store, this.#scope, this.#key());
     return found?.sessionId ?? null;

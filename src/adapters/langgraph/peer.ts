@@ -3,7 +3,7 @@ import { present } from "../../core/present.ts";
 import type { Scope, Store } from "../../store/contract.ts";
 import { importPeer } from "../require-peer.ts";
 
-/** Loaded with this module, because its classes are the base of ours. */
+/** Loaded with this module, because its classes are the base classes of Skein's. */
 export const checkpoints = await importPeer<typeof import("@langchain/langgraph-checkpoint")>(
   "langgraph",
   "@langchain/langgraph-checkpoint",
@@ -12,11 +12,11 @@ export const checkpoints = await importPeer<typeof import("@langchain/langgraph-
 
 /** Where the sessions of a LangGraph application are stored. */
 export interface LangGraphOptions {
-  /** A store from `createStore` or `createSkein`. It stays open. */
+  /** A store from `createStore` or `createSkein`. The adapter does not close it. */
   readonly store: Pick<Store, "sessions" | "state">;
   /** The owner of the threads. If absent, they belong to the unnamed user. */
   readonly userId?: string;
-  /** The agent whose sessions the threads are. Defaults to `langgraph`. */
+  /** The agent that the threads' sessions belong to. Defaults to `langgraph`. */
   readonly agentId?: string;
 }
 

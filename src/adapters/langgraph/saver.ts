@@ -38,8 +38,8 @@ interface Place {
 
 /**
  * A checkpointer for LangGraph. Each thread is a session of one user, and the messages in its state are the session's
- * messages. Each version of a list is stored as its difference from the one before, so a thread's size is proportional
- * to its content. Needs the package `@langchain/langgraph-checkpoint`.
+ * messages. Each version of a list is stored as its difference from the previous one, so a thread's size is
+ * proportional to its content. Requires the package `@langchain/langgraph-checkpoint`.
  *
  * @example
  * ```ts
@@ -196,8 +196,8 @@ export class SkeinSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Appends the checkpoint together with its new messages. They follow the messages that are kept from the parent
-   * checkpoint, so a thread that continues from an earlier checkpoint becomes a branch.
+   * Appends the checkpoint together with its new messages. The messages follow those kept from the parent checkpoint,
+   * so a thread that continues from an earlier checkpoint becomes a branch.
    */
   async #append(sessionId: string, index: ThreadIndex, record: CheckpointRecord): Promise<void> {
     const { namespace, parentId, values } = record;

@@ -89,7 +89,7 @@ function toContent(content: unknown): (TextBlock | ImageBlock)[] {
   return toBlocks(content, false) as (TextBlock | ImageBlock)[];
 }
 
-/** Tool calls are in a field of their own. Blocks of other types are in the checkpoint only. */
+/** Tool calls are in a separate field. Blocks of other types are only in the checkpoint. */
 function toBlocks(content: unknown, isAnswer: boolean): AssistantBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   const blocks = Array.isArray(content) ? content.filter(isRecord) : [];

@@ -1,6 +1,8 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 
-/** A serialized value in a log. JSON is stored as such, so that the log can be read and its size stays close to the text's. */
+/**
+ * A serialized value in a log. JSON is stored as JSON, so that the log is readable and not much larger than the text.
+ */
 export type StoredValue = { readonly json: unknown } | { readonly format: string; readonly base64: string };
 
 export async function storeValue(serde: SerializerProtocol, value: unknown): Promise<StoredValue> {
@@ -18,7 +20,8 @@ export async function loadValue<T>(serde: SerializerProtocol, stored: StoredValu
 
 /**
  * One version of a channel's value. An array is stored as its difference from an earlier version: how many of its first
- * elements are kept, and the elements that follow them. A list of messages therefore takes space once, and not once per step.
+ * elements are kept, and the elements that follow them. A list of messages therefore takes space once rather than once
+ * per step.
  */
 export type ChannelValue = ListVersion | { readonly whole: StoredValue };
 
@@ -30,7 +33,7 @@ export interface ListVersion {
   readonly shown: readonly (string | null)[];
 }
 
-/** Returns the elements of all versions that this one is based on, as far as they are part of it. */
+/** Returns all elements of a list, including those kept from the versions that it is based on. */
 export function gatherItems(version: ListVersion | null): unknown[] {
   return gather(version, (each) => each.items);
 }

@@ -7,7 +7,9 @@ import type { ChannelValue, ListVersion, StoredValue } from "./stored-value.ts";
 export const checkpointType = "skein.langgraph.checkpoint";
 export const writesType = "skein.langgraph.writes";
 
-/** A value in a record. The items of a list follow the first `keep` items that it had in the parent checkpoint. */
+/**
+ * A value in a record. The items of a list follow the first `keep` items that the list had in the parent checkpoint.
+ */
 export type ValueRecord =
   | { readonly whole: StoredValue }
   | {
@@ -72,7 +74,7 @@ export class ThreadIndex {
     return this.#checkpoints.get(namespace)?.get(checkpointId) ?? null;
   }
 
-  /** Returns a namespace's checkpoints, the newest first. Their IDs are in the order of time. */
+  /** Returns a namespace's checkpoints, newest first. Their IDs are in chronological order. */
   newestFirst(namespace: string): IndexedCheckpoint[] {
     const found = [...(this.#checkpoints.get(namespace)?.values() ?? [])];
     return found.toSorted((a, b) => (a.record.checkpointId < b.record.checkpointId ? 1 : -1));
@@ -89,7 +91,7 @@ export class ThreadIndex {
     return [...(this.#writes.get(toKey(namespace, checkpointId))?.values() ?? [])];
   }
 
-  /** The list that a new version of a channel can be based on. */
+  /** Returns the list that a new version of a channel can be based on. */
   baseOf(namespace: string, parentId: string | null, channel: string): ListVersion | null {
     const value = this.get(namespace, parentId ?? "")?.values.get(channel);
     return value === undefined || "whole" in value ? null : value;
@@ -131,7 +133,10 @@ export class ThreadIndex {
     return this.#lastValues.get(toKey(namespace, channel, String(version))) ?? null;
   }
 
-  /** A repeated write of a task is ignored, except for those with a negative index, such as errors, which replace it. */
+  /**
+   * A repeated write of a task is ignored, unless its index is negative. Writes with a negative index, such as errors,
+   * replace the earlier write.
+   */
   #addWrites({ namespace, checkpointId, taskId, writes }: WritesRecord): void {
     const key = toKey(namespace, checkpointId);
     const known = this.#writes.get(key) ?? new Map<string, PendingWrite>();

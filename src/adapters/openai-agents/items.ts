@@ -56,7 +56,7 @@ function messageOfItem(item: Item): MessageDraft | null {
   return null;
 }
 
-/** The SDK does not tell a session which model has answered. */
+/** The SDK does not tell a session which model answered. */
 const answer = {
   role: "assistant",
   api: "unknown",
@@ -66,7 +66,7 @@ const answer = {
   stopReason: "stop",
 } as const;
 
-/** Returns what models and people read. Files are kept in the original only. */
+/** Returns the content that models and people read. Files are kept only in the original item. */
 function blocksOf(content: unknown): Exclude<Content, string> | string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : [content];
@@ -94,7 +94,7 @@ function argumentsOf(text: unknown): Record<string, unknown> {
   }
 }
 
-/** In characters. A screenshot, for example, is kept in the original only. */
+/** In characters. The summary of a longer item, such as a screenshot, is truncated. The original item is complete. */
 const maxSummary = 2000;
 
 function summaryOf(item: Item, type: string): string {
@@ -111,8 +111,8 @@ function textOfValue(value: unknown): string {
 }
 
 /**
- * Returns the items of an entry: the one it was written for, or, for an entry of another program, those that say the
- * same.
+ * Returns the items of an entry. An entry of this adapter contains its original item. An entry of another program is
+ * converted to items with the same content.
  */
 export function itemsOfEntry(entry: Entry): Item[] {
   if (entry.type === "custom_message") return heldItem(entry.details);
@@ -152,7 +152,7 @@ function inputOf(content: Content): unknown {
   );
 }
 
-/** Thinking is left out, because another provider's cannot be sent to OpenAI. */
+/** Omits thinking, because another provider's thinking cannot be sent to OpenAI. */
 function itemsOfAnswer({ content }: AssistantMessage): Item[] {
   return content.flatMap((block): Item[] => {
     if (block.type === "toolCall") {

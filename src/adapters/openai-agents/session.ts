@@ -48,9 +48,9 @@ const operationType = "skein.openai_agents_operation";
 const pageSize = 200;
 
 /**
- * A `Session` of the OpenAI Agents SDK. Removed and replaced items stay in the session, on another branch. Create it
- * with `openAgentSession`. The type of the items is the SDK's `AgentInputItem`, and can be given as an argument. Without
- * it, the items that are read can be assigned to any type.
+ * A `Session` for the OpenAI Agents SDK. Create it with `openAgentSession`. Removed and replaced items stay in the
+ * session, on another branch. To type the items, pass the SDK's `AgentInputItem` as the type argument. Without it, the
+ * items that are read can be assigned to any type.
  *
  * @example
  * ```ts
@@ -92,7 +92,7 @@ export class AgentSession<AgentItem extends object = never> {
     });
   }
 
-  /** Continues before the first item. To delete the items, delete the session. */
+  /** Continues the session before its first item. To delete the items, delete the session. */
   clearSession(): Promise<void> {
     return this.#mutex.run(async () => {
       const first = (await this.#read()).stored.at(0);
@@ -149,7 +149,7 @@ export class AgentSession<AgentItem extends object = never> {
       const entry = suffix[0]?.entry;
       if (entry === undefined) await this.session.appendEntries([...replacement.map(toAppend), marker]);
       else {
-        // An entry of another program can hold several items, of which the first ones stay.
+        // An entry of another program can contain several items. Those before the replaced ones are kept.
         const items = itemsOfEntry(entry);
         const removed = suffix.filter((each) => each.entry.id === entry.id).length;
         const kept = items.slice(0, items.length - removed);
@@ -158,7 +158,7 @@ export class AgentSession<AgentItem extends object = never> {
     });
   }
 
-  /** Continues before an entry with these items. */
+  /** Continues the session before an entry, with these items. */
   async #replaceFrom(
     { parentId }: Entry,
     expectedLeafId: string | null,

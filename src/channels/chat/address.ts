@@ -22,7 +22,7 @@ export function addressOf(
     peer: shortId(author.userId),
     peerName: author.fullName || author.userName,
     ...(isDirect ? {} : { group: shortId(withoutPrefix(adapter, chatId)) }),
-    // Google Chat adds this to every direct conversation.
+    // Google Chat adds the thread `dm` to every direct conversation.
     ...(thread === "" || (isDirect && thread === "dm")
       ? {}
       : { threadId: shortId(withoutPrefix(adapter, thread)) }),
@@ -50,8 +50,8 @@ function shortId(id: string): string {
 const rememberedMs = 400 * 86_400_000;
 
 /**
- * The conversations that messages came from, by delivery target. A target does not always contain what the platform needs
- * to address the conversation: a direct conversation can have an ID of its own, and long IDs are shortened.
+ * The conversations that messages came from, by delivery target. A target does not always contain what the platform
+ * needs to address the conversation: a direct conversation can have a separate ID, and long IDs are shortened.
  */
 export class AddressBook {
   readonly #state: ChatState;
@@ -66,7 +66,7 @@ export class AddressBook {
     if (known !== chatThreadId) await this.#state.set(key, chatThreadId, rememberedMs);
   }
 
-  /** Returns the ID of the platform's thread for a target that no message has come from, too. */
+  /** Returns the ID of the platform's thread for a target, even if no message has come from the target. */
   async find(
     adapter: ChatAdapter,
     { to = "", threadId }: DeliveryTarget,

@@ -5,10 +5,10 @@ import type { ChatState } from "./chat-state.ts";
 import { errorAdvice } from "./platform-errors.ts";
 import { splitText } from "./split-text.ts";
 
-/** The messages in which an answer was posted. It survives a restart, so that the answer continues in the same ones. */
+/** The messages that show an answer. Stored, so that after a restart the answer continues in the same messages. */
 interface PostedAnswer {
   readonly threadId: string;
-  /** The first part's message comes first. */
+  /** In the order of the answer's parts. */
   readonly messageIds: readonly string[];
   /** The number of parts whose text is final. */
   readonly final: number;
@@ -32,8 +32,8 @@ const keptMs = 30 * 86_400_000;
 const lockMs = 20_000;
 
 /**
- * Posts answers, and edits them while they grow. Only one process writes an answer at a time, and text that is final is
- * never replaced by an earlier state.
+ * Posts answers and edits them while they grow. Only one process writes an answer at a time. Final text is never
+ * replaced by an earlier version.
  */
 export class AnswerWriter {
   readonly #options: WriterOptions;
@@ -43,8 +43,8 @@ export class AnswerWriter {
   }
 
   /**
-   * Shows an answer that is not complete yet. `shown` contains the text of each part that was shown last. Returns what is
-   * shown now, or `null` if the answer must not be changed any more.
+   * Shows an incomplete answer. `shown` contains the text that each part showed last. Returns the texts that are shown
+   * now, or `null` if the answer must no longer be changed.
    */
   async show(
     adapter: ChatAdapter,
@@ -93,7 +93,7 @@ export class AnswerWriter {
         await this.#save(answer.key, posted);
         if (index < parts.length - 1) await state.extendLock(lock, lockMs);
       }
-      // What was shown before might have been longer.
+      // The text that was shown before might have been longer.
       for (const messageId of posted.messageIds.slice(parts.length))
         await adapter.deleteMessage(posted.threadId, messageId).catch(() => undefined);
       const messageIds = posted.messageIds.slice(0, parts.length);
@@ -104,7 +104,7 @@ export class AnswerWriter {
     }
   }
 
-  /** Whether part of an answer is shown that is not complete. */
+  /** Whether part of an incomplete answer is shown. */
   async isShown(key: string): Promise<boolean> {
     const posted = await this.#options.state.get<PostedAnswer>(stateKey(key));
     return posted !== null && !posted.isComplete && posted.messageIds.length > 0;

@@ -6,7 +6,7 @@ import type { CardButton, ChatAction, ChatAdapter, ChatPackages } from "./chat-s
 import type { ChatState } from "./chat-state.ts";
 import type { AnswerPlace } from "./live-answers.ts";
 
-/** Where an approval is asked for, and who may answer it. */
+/** Where an approval is requested and who may answer it. */
 export interface ApprovalPlace extends AnswerPlace {
   /** The peer whose message started the run. */
   readonly peer: string | null;
@@ -25,7 +25,7 @@ export interface CardOptions extends ApprovalPorts {
   readonly channel: string;
   readonly clock: Clock;
   readonly state: ChatState;
-  /** Peers who may answer. If empty, the person whose message started the run. */
+  /** The peers who may answer. If the list is empty, only the person whose message started the run may answer. */
   readonly approvers: readonly string[];
   report(error: unknown): void;
 }
@@ -42,7 +42,7 @@ interface PostedCard {
   readonly tool: string;
 }
 
-/** Short, because Telegram limits what a button can carry to 64 bytes. */
+/** Short, because Telegram limits a button's data to 64 bytes. */
 export const approveAction = "ok";
 export const denyAction = "no";
 const longestArguments = 700;
@@ -81,7 +81,7 @@ export class ApprovalCards {
     if (approval !== null && approval.answer !== null) await this.close(chat, approval);
   }
 
-  /** Answers an approval if the person may, and otherwise tells that person why not. */
+  /** Answers an approval if the person is allowed to. Otherwise, tells the person why not. */
   async answer(chat: OpenChat, { actionId, value = "", user, thread, threadId }: ChatAction): Promise<void> {
     const { channel, report } = this.#options;
     const problem = await this.#problemWith(chat, { approvalId: value, peer: user.userId, threadId });
@@ -93,7 +93,7 @@ export class ApprovalCards {
     await this.#options.resolve(value, actionId === approveAction ? "approved" : "denied", by);
   }
 
-  /** Whether this channel has asked for the approval. */
+  /** Whether this channel has posted buttons for the approval. */
   async isPosted(approvalId: string): Promise<boolean> {
     return (await this.#options.state.get(cardKey(approvalId))) !== null;
   }
@@ -105,7 +105,7 @@ export class ApprovalCards {
   ): Promise<void> {
     const { state } = this.#options;
     const card = await state.get<PostedCard>(cardKey(approvalId));
-    // Every process learns about the answer, and one of them shows it.
+    // Every process receives the answer, but only one of them shows it.
     if (card === null || !(await state.setIfNotExists(`${cardKey(approvalId)}:closed`, true, keptMs))) return;
     const name = by === null ? "" : ` by ${/\((.*)\)$/.exec(by)?.[1] ?? by}`;
     const words = {
@@ -118,8 +118,8 @@ export class ApprovalCards {
   }
 
   /**
-   * Returns why a person may not answer, or `null`. Buttons are data from outside: a modified client can send the ID of any
-   * approval from any conversation.
+   * Returns why a person may not answer, or `null`. Button presses are untrusted: a modified client can send the ID of
+   * any approval from any conversation.
    */
   async #problemWith(
     { adapter }: OpenChat,

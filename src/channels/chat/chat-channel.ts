@@ -37,7 +37,7 @@ export interface ChatChannelSettings {
 export interface ChatChannelOptions {
   readonly id: string;
   readonly settings: ChatChannelSettings;
-  /** Where the packages are looked for. */
+  /** The folders in which the packages are looked up. */
   readonly folders: readonly string[];
   readonly engine: Pick<ScriptEngine, "read" | "change">;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ export interface ChatChannelOptions {
   readonly approvals: ApprovalPorts;
   /** Returns where a run's answer is delivered, or `null` if it is not delivered to this channel. */
   answerPlace(runId: string): Promise<AnswerPlace | null>;
-  /** Masks secrets in an answer while it is being written, just as they are masked when it is complete. */
+  /** Masks secrets in an answer while it is being written, in the same way as in the complete answer. */
   redact(): RedactionStream;
   /** The events of runs in this process. */
   watchHere(listener: (event: SkeinEvent) => void): () => void;
@@ -66,7 +66,10 @@ interface ConnectedChat extends OpenChat {
   readonly chat: Chat;
 }
 
-/** How long one connection to a platform lasts. The next one follows after a pause, also after an error. */
+/**
+ * How long one connection to a platform lasts. The next one follows after a pause, even if this one ended with an
+ * error.
+ */
 const listenMs = 24 * 3_600_000;
 const pauseMs = 5000;
 
@@ -180,7 +183,7 @@ class SdkChannel implements ChatChannel {
     }
   }
 
-  /** An attempt that fails is repeated on the next use. */
+  /** A failed attempt is repeated on the next use. */
   #connect(): Promise<ConnectedChat> {
     if (this.#closing.signal.aborted) {
       const problem = `Channel "${this.id}" was closed`;
@@ -212,7 +215,7 @@ class SdkChannel implements ChatChannel {
     };
   }
 
-  /** Accepts a message. Messages of other bots are ignored, because two bots could answer each other without end. */
+  /** Accepts a message. Messages from other bots are ignored, because two bots could answer each other forever. */
   async #receive(adapter: ChatAdapter, thread: ChatThread, message: ChatMessage): Promise<void> {
     if (message.author.isBot === true) return;
     const address = addressOf(adapter, thread.id, message);
@@ -228,9 +231,9 @@ class SdkChannel implements ChatChannel {
       await this.#options.accept(inbound, inboundKey(inbound));
     } catch (error) {
       if (!(error instanceof SkeinError) || error.status >= 500) throw error;
-      // The message was accepted before, and has been edited or read differently since.
+      // The message was already accepted, and has since been edited or read differently.
       if (error.code === "idempotency_conflict") return;
-      // The platform would send the same message again.
+      // If this error were thrown, the platform would send the same message again.
       const { report } = this.#options;
       report(error);
       const markdown = `I cannot answer this message. ${error.message}`;
@@ -246,7 +249,10 @@ class SdkChannel implements ChatChannel {
     await this.#writer.show(adapter, answer, []);
   }
 
-  /** Does something that no caller waits for, if the platform has been used or needs to be. */
+  /**
+   * Runs an action that no caller waits for. With an `approvalId`, runs it only if this channel has posted that
+   * approval.
+   */
   #do(act: (chat: ConnectedChat) => Promise<void>, approvalId?: string): void {
     const run = async () => {
       if (approvalId !== undefined && !(await this.#cards.isPosted(approvalId))) return;

@@ -47,7 +47,9 @@ export interface ChatAdapter {
   ): Promise<{ readonly id: string; readonly threadId?: string }>;
   editMessage(threadId: string, messageId: string, message: Postable): Promise<unknown>;
   deleteMessage(threadId: string, messageId: string): Promise<void>;
-  /** Receives messages over a connection to the platform, for some time. `waitUntil` receives its end. */
+  /**
+   * Receives messages over a connection to the platform for a limited time. `waitUntil` receives a promise for its end.
+   */
   startGatewayListener?(
     options: { readonly waitUntil: (task: Promise<unknown>) => void },
     durationMs: number,

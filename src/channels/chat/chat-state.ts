@@ -11,7 +11,7 @@ export interface ChatLock {
   readonly expiresAt: number;
 }
 
-/** The marks of one request. */
+/** The marks that one request sets. */
 interface MarkScope {
   readonly marks: Map<string, { readonly value: string; readonly until: number }>;
   isOpen: boolean;
@@ -33,9 +33,9 @@ const longestName = 500;
 const sweepMs = 3_600_000;
 
 /**
- * The state of one channel: subscriptions, locks, caches and marks of handled events. It implements the `StateAdapter` of
- * the Chat SDK on the database of the runs, so that it survives restarts and is shared by all processes. A value is stored
- * after the time when it expires, so that one statement can check and replace it.
+ * The state of one channel: subscriptions, locks, caches and marks of handled events. Implements the Chat SDK's
+ * `StateAdapter` in the database that contains the runs, so the state survives restarts and is shared by all processes.
+ * Each value is prefixed with its expiration time, so that one statement can check and replace it.
  */
 export class ChatState {
   readonly #engine: Pick<ScriptEngine, "read" | "change">;
@@ -55,12 +55,12 @@ export class ChatState {
   }
 
   async disconnect(): Promise<void> {
-    // The database belongs to the store.
+    // The store owns the database and closes it.
   }
 
   /**
-   * Stores marks that an event was handled only once `act` has ended without an error. Otherwise, the platform delivers the
-   * event again, and a mark would hide it.
+   * Stores the marks of handled events only after `act` has ended without an error. After an error, the platform
+   * delivers the event again, and a mark would hide it.
    */
   async holdMarks<T>(act: () => Promise<T>): Promise<T> {
     const scope: MarkScope = { marks: new Map(), isOpen: true };
@@ -69,7 +69,7 @@ export class ChatState {
       for (const [name, { value, until }] of scope.marks) await this.#put(name, value, until);
       return result;
     } finally {
-      // Work that was started here and goes on stores its marks at once.
+      // Work that continues in the background stores its marks immediately.
       scope.isOpen = false;
     }
   }
@@ -221,7 +221,7 @@ export class ChatState {
     if (this.#clock.now() - this.#sweptAt > sweepMs) await this.#sweep();
   }
 
-  /** Stores a value unless there is one that has not expired. */
+  /** Stores a value unless one exists that has not expired. */
   async #claim(name: string, value: string, until: number): Promise<boolean> {
     const text = `${upsert} WHERE substr(facts.value, 1, ${digits}) <= ?`;
     const now = pack("", this.#clock.now()).slice(0, digits);
@@ -236,7 +236,7 @@ export class ChatState {
     });
   }
 
-  /** Several statements. Excludes other processes that change the same rows. */
+  /** Runs several statements and excludes other processes that change the same rows. */
   #change<T>(script: () => Script<T>): Promise<T> {
     return this.#engine.change("unsynced", "gateway", script);
   }

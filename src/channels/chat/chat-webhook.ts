@@ -11,8 +11,8 @@ interface WebhookPorts {
 }
 
 /**
- * Passes a platform's request to the Chat SDK, whose adapter checks its signature. The response is sent once everything in
- * the request has been accepted, so that the platform repeats a request whose messages might be lost.
+ * Passes a platform's request to the Chat SDK, whose adapter checks its signature. The response is sent only after
+ * everything in the request has been accepted, so that the platform repeats a request whose messages might be lost.
  */
 export async function answerWebhook(
   request: Request,
@@ -28,10 +28,10 @@ export async function answerWebhook(
           tasks.push(task);
         },
         propagateHandlerErrors: true,
-        // A message that is received again finds its run. The SDK would remember it for minutes.
+        // A message that arrives again finds its run. The SDK would remember a message only for minutes.
         deduplicate: false,
       });
-      // A task can add others.
+      // A task can add more tasks.
       for (let index = 0; index < tasks.length; index++) await tasks[index];
       return response;
     });

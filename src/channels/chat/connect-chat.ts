@@ -34,7 +34,7 @@ interface ConnectOptions {
  */
 const ownAccountTokens: Partial<Record<ChatAdapterName, string>> = { slack: "botToken", github: "token" };
 
-/** Connects to a platform. Throws `unavailable` if it does not accept the token. */
+/** Connects to a platform. Throws `unavailable` if the platform does not accept the token. */
 export async function connectChat(
   packages: ChatPackages,
   options: ConnectOptions,
@@ -51,7 +51,7 @@ export async function connectChat(
     logger,
     // The session's queue decides what happens to messages that arrive during a turn.
     concurrency: "concurrent",
-    // The session is the history.
+    // The session already contains the history.
     history: { thread: { maxMessages: 0 } },
   });
   registerHandlers(chat, adapter, options);

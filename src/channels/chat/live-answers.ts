@@ -19,9 +19,9 @@ export interface LiveOptions {
   readonly intervalMs: number;
   /** Returns `null` if the run's answer is not delivered to this channel. */
   find(runId: string): Promise<AnswerPlace | null>;
-  /** Returns what is shown now, or `null` if the answer must not be changed any more. */
+  /** Returns the texts that are shown now, or `null` if the answer must no longer be changed. */
   show(place: AnswerPlace, text: string, shown: readonly string[]): Promise<readonly string[] | null>;
-  /** Called for an answer of which a part is shown, when its run ends without a complete one. */
+  /** Called if part of an answer is shown and its run ends without a complete answer. */
   giveUp(place: AnswerPlace, text: string, code: string): Promise<void>;
   redact(): RedactionStream;
   report(error: unknown): void;
@@ -47,7 +47,7 @@ export class LiveAnswers {
     else if (event.type === "run.ended") void this.#end(runId, event.state, event.code);
   }
 
-  /** Resolves when nothing of this run's answer is being written any more. */
+  /** Stops showing this run's answer. Resolves when no write of the answer is in progress. */
   async stop(runId: string): Promise<void> {
     await this.#answers.get(runId)?.stop();
   }
@@ -100,7 +100,7 @@ class LiveAnswer {
     this.#plan();
   }
 
-  /** Starts again, for the next answer of the model. What is shown stays until then. */
+  /** Starts over for the model's next answer. The text on the platform stays until then. */
   discard(): void {
     this.#text = "";
     this.#redaction = this.#options.redact();

@@ -8,7 +8,7 @@ import { thrownText } from "../../core/text.ts";
 import type { CardElement, Chat, ChatPackages } from "./chat-sdk.ts";
 
 const sdk = "chat";
-/** The versions that Skein works with: this major version, from this minor version on. */
+/** The supported versions: this major version, starting with this minor version. */
 const supported = { major: 4, minor: 39, range: "4.39 or newer, below 5" } as const;
 
 interface FoundPackage {

@@ -25,7 +25,7 @@ const permanentSlackErrors =
 const gone =
   /message_not_found|cant_update_message|edit_window_closed|message to edit not found|message can't be edited|unknown message/i;
 
-/** Reads an error of a platform. The adapters throw their own errors and those of the platforms' libraries. */
+/** Interprets a platform's error. The adapters throw their own errors and those of the platforms' libraries. */
 export function errorAdvice(error: unknown): ErrorAdvice {
   const { code, retryAfter, retryAfterMs, data } = (
     typeof error === "object" ? (error ?? {}) : {}
@@ -41,7 +41,7 @@ export function errorAdvice(error: unknown): ErrorAdvice {
   };
 }
 
-/** Converts an error of a platform to the error of a failed delivery. */
+/** Converts a platform's error to the error of a failed delivery. */
 export function toDeliveryError(channel: string, error: unknown): DeliveryError {
   if (error instanceof Error && "permanent" in error && "retryAfterMs" in error)
     return error as DeliveryError;

@@ -18,8 +18,8 @@ interface ReadFile {
 }
 
 /**
- * Returns a message's text and images. A text file is appended to the text. Of any other file, only its name, type and
- * size are. A file that cannot be downloaded does not stop its message.
+ * Returns a message's text and images. The content of a text file is appended to the text. For any other file, only its
+ * name, type and size are appended. If a file cannot be downloaded, its message is still read.
  */
 export async function readMessage(
   adapter: ChatAdapter,
@@ -58,7 +58,10 @@ async function readFile(file: ChatAttachment): Promise<ReadFile> {
   return { note: `[File: ${header}]\n${bytes.toString("utf8")}` };
 }
 
-/** A mention at the beginning only addresses the bot. If there is nothing else, it is the message. */
+/**
+ * Removes a mention at the beginning, which only addresses the bot. If the text consists only of the mention, it is
+ * kept.
+ */
 function withoutMention({ userName, botUserId }: ChatAdapter, text: string): string {
   const names = [userName, ...(botUserId === undefined ? [] : [botUserId])];
   const mention = names

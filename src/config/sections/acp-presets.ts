@@ -5,7 +5,7 @@ export interface AcpPreset {
   readonly args: readonly string[];
   /** A command line that installs the agent, or a link to instructions. */
   readonly install: string;
-  /** Other requirements of the agent. */
+  /** What the agent requires in addition, or what its adapter includes. */
   readonly note?: string;
 }
 

@@ -72,7 +72,7 @@ type ChannelValues = {
   readonly settings: Readonly<Record<string, string>>;
 };
 
-/** Reports a chat channel without an adapter, and settings that its adapter lacks, does not have or cannot read. */
+/** Reports a chat channel without an adapter, and settings that are missing, unknown or invalid for its adapter. */
 function conflicts({ type, adapter, settings }: ChannelValues): readonly Conflict[] {
   if (type !== "chat-sdk") return [];
   if (adapter === null) {
@@ -134,7 +134,7 @@ const channelFields = {
     "the adapter's default",
   ),
   approvers: list(
-    "For `chat-sdk`: the peers who may answer approval requests. If empty, the person whose message started the run.",
+    "For `chat-sdk`: the peers who may answer approval requests. If empty, only the person whose message started the run may answer.",
     text,
   ),
   agent: setting(

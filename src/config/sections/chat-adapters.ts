@@ -3,7 +3,7 @@ type AdapterValue = "text" | "json" | "number";
 
 interface AdapterSetting {
   readonly kind: AdapterValue;
-  /** Described in the error for a missing setting. Absent for an optional one. */
+  /** The description in the error for a missing setting. Absent for an optional setting. */
   readonly required?: string;
 }
 
@@ -14,11 +14,11 @@ export interface ChatPlatform {
   /** The package's function that creates the adapter. */
   readonly factory: string;
   readonly settings: Readonly<Record<string, AdapterSetting>>;
-  /** The settings of which one must be set. */
+  /** At least one of these settings must be set. */
   readonly oneOf?: readonly string[];
-  /** Passed to the adapter in any case, because Skein depends on it. */
+  /** Always passed to the adapter, because Skein depends on these values. */
   readonly fixed: Readonly<Record<string, unknown>>;
-  /** Longer answers are split. Adapters truncate what their platform does not accept. */
+  /** Longer answers are split, because adapters truncate messages that are too long for their platform. */
   readonly maxChars: number;
   /** `true` if the platform sends messages over a connection that the bot opens. */
   readonly hasConnection?: true;
@@ -40,7 +40,7 @@ export const chatPlatforms = {
       signingSecret: needed("the signing secret of the Slack app"),
       apiUrl: text,
     },
-    // The outbox repeats failed calls. A second repetition inside a call could deliver a message twice.
+    // The outbox retries failed calls. A second retry mechanism inside a call could deliver a message twice.
     fixed: {
       mode: "webhook",
       webClientOptions: { retryConfig: { retries: 0 }, rejectRateLimitedCalls: true, timeout: 20_000 },
@@ -139,7 +139,7 @@ export const chatPlatforms = {
     },
     fixed: {},
     maxChars: 3900,
-    // WhatsApp has no edits.
+    // WhatsApp messages cannot be edited.
     editIntervalMs: 0,
   },
 } as const satisfies Readonly<Record<string, ChatPlatform>>;
@@ -151,7 +151,7 @@ export function platformOf(name: ChatAdapterName): ChatPlatform {
   return chatPlatforms[name];
 }
 
-/** Returns the settings in the form that the adapter expects. Text that is not valid stays as it is. */
+/** Returns the settings in the form that the adapter expects. Text that is not valid is returned unchanged. */
 export function parseAdapterSettings(
   name: ChatAdapterName,
   written: Readonly<Record<string, string>>,

@@ -41,7 +41,7 @@ export const contextPruning = group(
 
 export const search = group("How messages are found.", {
   embed: optional(
-    "The embedding model with which searches also find messages by their meaning, for example `openai/text-embedding-3-small`. The texts of all messages are sent to it, without secrets. Off by default.",
+    "The embedding model that lets searches also find messages by meaning, for example `openai/text-embedding-3-small`. The text of every message is sent to it, with secrets masked. `null` means that searches use words alone.",
     text,
     "words alone",
   ),

@@ -7,7 +7,10 @@ const command = optional("The program to start; it must support MCP over stdio."
 
 const url = optional("The server's URL.", httpAddress, "none");
 
-/** If an environment variable adds a second one, `command` takes precedence. */
+/**
+ * Reports settings that have no effect. If an environment variable sets both `command` and `url`, `command` takes
+ * precedence.
+ */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
   const because = command !== null ? "command" : url !== null ? "url" : null;
   if (because === null) return [];

@@ -72,7 +72,7 @@ const schedule = group("A message that an agent receives at certain times.", {
     "isolated",
   ),
   missed: setting(
-    "What to do about times at which no process was running: nothing (`skip`), or send the message `once` when a process starts, even if several times were missed.",
+    "What to do about due times at which no process was running: nothing (`skip`), or send the message when a process starts, but only once even if several due times were missed (`once`).",
     choice("skip", "once"),
     "skip",
   ),

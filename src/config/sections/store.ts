@@ -84,10 +84,14 @@ const otherUrl = (about: string, none = "the role in `store`"): Setting<string |
 });
 
 export const postgres = group("Connections to PostgreSQL, if `store` is a PostgreSQL database.", {
-  workerUrl: otherUrl("The address for the role that works for all users."),
-  migratorUrl: otherUrl("The address for the role that owns the tables and updates them at the start."),
+  workerUrl: otherUrl(
+    "The database address for the role that executes runs for all users. `null` means the address in `store`.",
+  ),
+  migratorUrl: otherUrl(
+    "The database address for the role that owns the tables and updates them when a process starts. `null` means the address in `store`.",
+  ),
   directUrl: otherUrl(
-    "The address of the server itself if the others are PgBouncer in transaction mode, which delivers no notifications between processes. Any role will do.",
+    "The address of the server itself, if the other addresses point to PgBouncer in transaction mode, which does not deliver notifications between processes. Any role will do.",
     "the address of the worker's role",
   ),
   maxConnections: setting(
@@ -105,22 +109,29 @@ const keyText = (about: string): Setting<string | null> => ({
 export const blobs = group(
   "Where images and large outputs are stored, if `store` is a PostgreSQL database.",
   {
-    s3: group("An S3-compatible object store. By default, they are in a table.", {
-      bucket: optional("The bucket. `null` stores them in a table.", text, "a table"),
-      endpoint: optional("The address of the object store.", httpAddress, "none"),
-      region: setting("The region of the bucket.", text, "us-east-1"),
-      prefix: setting(
-        "Precedes the names of all objects, for example `skein/`.",
-        textLike("^[A-Za-z0-9._/-]*$", "letters, digits and ._/-"),
-        "",
-      ),
-      accessKeyId: keyText("The ID of the access key."),
-      secretAccessKey: keyText("The secret of the access key."),
-      forcePathStyle: setting(
-        "Whether the bucket is in the path of the address or in its host name.",
-        flag,
-        true,
-      ),
-    }),
+    s3: group(
+      "An S3-compatible object store. By default, images and large outputs are stored in a database table.",
+      {
+        bucket: optional(
+          "The bucket for images and large outputs. `null` means that they are stored in a database table.",
+          text,
+          "a table",
+        ),
+        endpoint: optional("The address of the object store.", httpAddress, "none"),
+        region: setting("The region of the bucket.", text, "us-east-1"),
+        prefix: setting(
+          "A prefix for the names of all objects, for example `skein/`.",
+          textLike("^[A-Za-z0-9._/-]*$", "letters, digits and ._/-"),
+          "",
+        ),
+        accessKeyId: keyText("The ID of the access key."),
+        secretAccessKey: keyText("The secret of the access key."),
+        forcePathStyle: setting(
+          "Whether the bucket's name is part of the path of a URL (`true`) or of its host name (`false`).",
+          flag,
+          true,
+        ),
+      },
+    ),
   },
 );

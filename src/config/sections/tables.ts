@@ -4,10 +4,10 @@ import { table } from "../settings/setting.ts";
 
 type Keys = Pick<Table, "keyName" | "keyExpected" | "keySchema" | "readKey" | "fallbackKeys">;
 
-/** JavaScript treats this name specially even in objects without a prototype. */
+/** In JavaScript, this name refers to an object's prototype. */
 const noProto = { not: { const: "__proto__" } };
 
-/** Keys that match a pattern. Set `canBeProto` if the pattern also matches `__proto__`, which is then rejected. */
+/** Keys that match a pattern. `__proto__` is always rejected. Set `canBeProto` if the pattern matches it. */
 export function keysLike(
   keyName: string,
   keyExpected: string,

@@ -103,7 +103,7 @@ const pathPattern = "^(?!~[^/])[^\\u0000]+$";
 
 /** A folder or file, as an absolute path. */
 export const filePath: ValueKind<string> = {
-  expected: "a path (relative paths start at this file's folder, and ~/ is the home folder)",
+  expected: "a path (relative paths are resolved against this file's folder, and ~/ is the home folder)",
   schema: s.string({ pattern: pathPattern }),
   read: (written, place) => valueOrNull(typeof written === "string" ? resolvePath(written, place) : null),
   write: (value) => value,

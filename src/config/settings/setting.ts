@@ -1,8 +1,8 @@
 import type { JsonSchema } from "../../core/schema.ts";
 
 /**
- * The nodes that describe the configuration. The file parser, environment variables, the JSON Schema and the docs are all
- * derived from them.
+ * The nodes that describe the configuration. The file parser, environment variables, the JSON Schema and the docs are
+ * all derived from them.
  */
 
 /** A leaf value in a configuration file. */
@@ -27,7 +27,10 @@ export interface ValueKind<T> {
   readonly schema: JsonSchema;
   /** Returns `null` if the value is not of this kind. */
   read(written: Written, place: Place): { readonly value: T } | null;
-  /** Returns what an invalid value lacks, without the value, or `null` if `expected` says it. */
+  /**
+   * Explains what an invalid value lacks, without quoting the value. Returns `null` if `expected` is explanation
+   * enough.
+   */
   explain?(written: Written): string | null;
   /** Returns the shortest form that reads back as the same value. */
   write(value: T): Written;

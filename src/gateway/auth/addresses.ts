@@ -20,8 +20,8 @@ export function normalizeAddress(text: string): string | null {
 }
 
 /**
- * Returns the unit by which failed attempts are counted. This is an IPv4 address or, because one client usually
- * controls the whole network, the /64 network of an IPv6 address. All values that are not addresses share one unit.
+ * Returns the unit for which failed attempts are counted: an IPv4 address, or the /64 network of an IPv6 address,
+ * because one client usually controls an entire /64. All values that are not addresses share one unit.
  */
 export function networkOf(text: string): string {
   const address = normalizeAddress(text);
@@ -75,8 +75,8 @@ function unmapped(address: string): string {
 const mostHops = 16;
 
 /**
- * Returns the client's address. `X-Forwarded-For` is read from its end and trusted only as far as trusted proxies wrote
- * it, because earlier values can be forged.
+ * Returns the client's address. `X-Forwarded-For` is read from the end. Only values that a trusted proxy added are
+ * used, because a client can forge the others.
  */
 export function resolveClientAddress(
   peer: string,

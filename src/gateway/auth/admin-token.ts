@@ -9,7 +9,7 @@ import type { TokenRecord } from "./token-table.ts";
 import { isLive, isSecret, tokenPrefix } from "./token-table.ts";
 import type { TokenRequest, Tokens } from "./tokens.ts";
 
-/** A root folder's admin token is stored in its `token` file, for CLI commands run by users who can read the folder. */
+/** A root folder's admin token. It is stored in the folder's `token` file, where CLI commands read it. */
 
 export interface AdminToken {
   readonly secret: string;
@@ -51,7 +51,7 @@ export function readTokenFile(root: string): string | null {
 async function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): Promise<boolean> {
   let isWritten = false;
   try {
-    // With a database elsewhere, nothing else has created the folder.
+    // If the database is elsewhere, nothing else has created the folder.
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     isWritten = withFileLock(tokens, () => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
@@ -66,7 +66,7 @@ async function writeToken(path: string, secret: string, tokens: Tokens, tokenId:
 
 /**
  * Takes the lock of the folder's database, for file systems on which a file and its contents do not appear atomically.
- * A database elsewhere has no such lock.
+ * A database outside the folder has no such lock.
  */
 function withFileLock<T>({ ledger }: Tokens, act: () => T): T {
   return ledger === null ? act() : ledger.exclusively(act);
@@ -86,8 +86,8 @@ async function readToken(path: string, tokens: Tokens): Promise<AdminToken | nul
 }
 
 /**
- * Restores the token after the database has been lost. If the database has other tokens, an unknown token might have been
- * removed on purpose, so it is not restored.
+ * Restores the token after the database has been lost. If the database has other tokens, an unknown token might have
+ * been removed on purpose, so it is not restored.
  */
 function adoptWhereNoneIsKnown(secret: string, tokens: Tokens): Promise<TokenRecord | null> {
   return tokens.change(function* () {

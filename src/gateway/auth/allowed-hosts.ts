@@ -35,7 +35,7 @@ interface Authority {
 }
 
 const localNames = ["localhost", "127.0.0.1", "::1"];
-/** Wildcard addresses, which mean all addresses of the machine. No page is served from them. */
+/** Wildcard addresses stand for all addresses of the machine. They are never accepted as a host name. */
 const wildcards = new Set(["0.0.0.0", "0:0:0:0:0:0:0:0"]);
 
 /** Returns the reason why a request is rejected with 403, or `null` if it is allowed. */
@@ -66,12 +66,12 @@ function originProblem(origin: string | null, asked: Authority, sites: HostRules
   const { name, port, usual } = page;
   // A proxy that serves a listed name can send a different `Host`.
   if (isListed(page, sites.allowedHosts, port === usual ? "anywhere" : "exactly")) return null;
-  // Another program might serve pages on another port of this machine.
+  // A page on another port of this machine might belong to another program.
   const isOurs = port === sites.port || (asked.name === name && (asked.port ?? usual) === port);
   return isOurs && isNamed(page, sites) ? null : "The request comes from another site's page";
 }
 
-/** The port does not matter, because it might belong to a tunnel or a container. */
+/** Accepts any port unless the list entry includes one, because the port might belong to a tunnel or a container. */
 function isNamed({ name, port }: Authority, { bound, allowedHosts }: HostRules): boolean {
   return (
     isListed({ name, port }, localNames, "anywhere") ||
@@ -118,7 +118,7 @@ function readAuthority(text: string): Authority | null {
   return name === null ? null : { name, port };
 }
 
-/** Parses a page's origin, including its port. A page without an origin sends `null`. */
+/** Parses a page's origin, including its port. A page with an opaque origin sends `null`. */
 function readOrigin(text: string): (Authority & { readonly port: number; readonly usual: number }) | null {
   const [, scheme, behind = ""] = /^(https?):\/\/(.+)$/.exec(text) ?? [];
   const authority = scheme === undefined ? null : readAuthority(behind);
@@ -133,7 +133,7 @@ function only(header: Header): string | null {
   return header?.length === 1 ? (header[0] ?? null) : null;
 }
 
-/** Refuses to listen on an address that other machines can reach unless that was requested explicitly. */
+/** Throws if other machines could reach the address and exposing the gateway was not requested explicitly. */
 export function checkBinding(host: string, isExposed: boolean): void {
   if (isExposed || host.toLowerCase() === "localhost" || isLoopback(host)) return;
   throw new SkeinError("forbidden", {

@@ -6,7 +6,7 @@ import { codePrefix, findByHash, hashSecret, isSecret, newSecret, systemRandom }
 import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
- * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, in any process. The
+ * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, by any process. The
  * page that exchanges it gets its own token, which can be revoked separately.
  */
 
@@ -45,8 +45,8 @@ export async function createLinkCode(
 }
 
 /**
- * Returns a console token, or `null` if the code is invalid, used or expired, or if the token that created it was
- * revoked.
+ * Returns a new console token, or `null` if the code is invalid, used or expired, or if the token that created it is no
+ * longer valid.
  */
 export async function exchangeLinkCode(tokens: Tokens, code: unknown): Promise<NewToken | null> {
   if (!isSecret(codePrefix, code)) return null;

@@ -13,7 +13,7 @@ export interface Mask {
   text(text: string): string;
   /** Like `text`, but processes long text in chunks. */
   longText(text: string): Steps<string>;
-  /** Masks any JSON value, such as an entry or a message. IDs, types and image bytes are kept. */
+  /** Masks any JSON value, such as an entry or a message. IDs, types and image bytes are left unchanged. */
   value<T>(value: T): T;
   /** Masks JSON with unknown fields. No field name exempts a value from masking. */
   plain<T>(value: T): T;
@@ -32,7 +32,7 @@ export function maskFor(
 const same = <T>(value: T): T => value;
 const off: Mask = {
   text: same,
-  // biome-ignore lint/correctness/useYield: there is nothing to do
+  // biome-ignore lint/correctness/useYield: returning the text unchanged takes no steps
   *longText(text) {
     return text;
   },
@@ -45,7 +45,7 @@ const off: Mask = {
 type Fields = Readonly<Record<string, unknown>>;
 
 const paths = new Set(["cwd", "parentSession", "fullOutputPath"]);
-/** Values of these fields are masked only if they are too long, because clients rely on them. */
+/** Clients rely on the values of these fields, so a value is masked only if it is too long to be a name. */
 const names = new Set([
   ...["id", "parentId", "type", "role", "timestamp", "version", "customType", "mimeType"],
   ...["targetId", "firstKeptEntryId", "fromId", "toolCallId", "toolName", "runId", "copyOf", "sha256", "was"],

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { TokenRecord } from "./token-table.ts";
 
-/** Revocations that could not be written to the database yet. They already take effect in this process. */
+/** Revocations that could not yet be written to the database. They are already in effect in this process. */
 export class PendingRevocations {
   /** The time of each revocation, by token. */
   readonly #times = new Map<string, number>();
@@ -34,7 +34,7 @@ export class PendingRevocations {
 
 const unwritten = ["write_failed", "store_damaged", "database_full", "database_read_only"];
 
-/** Whether the disk or the database failed, as opposed to the arguments being invalid. */
+/** Whether an error is a disk or database failure rather than the result of invalid arguments. */
 export function isNotWritten(error: unknown): boolean {
   return error instanceof SkeinError && unwritten.includes(error.code);
 }

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 
-/** The gateway's caller, as identified by its token, and the rights that the token grants. */
+/** A caller of the gateway, as identified by its token, and the rights that the token grants. */
 
 export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 
@@ -9,7 +9,8 @@ export const tokenScopes = ["read", "write", "tools", "admin"] as const;
 export type TokenScope = (typeof tokenScopes)[number];
 
 /**
- * Represents every user where a user ID is expected. To reach a user with exactly this ID, name the user in the call.
+ * Stands for all users where a user ID is expected. To reach the user whose ID is literally `*`, name that user in the
+ * call.
  */
 export const everyUser = "*";
 

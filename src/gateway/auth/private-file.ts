@@ -62,9 +62,7 @@ export function makePrivate(path: string): boolean {
   }
 }
 
-/**
- * Creates a file atomically with its contents. Returns `false` if the file exists, and leaves it unchanged.
- */
+/** Creates a file and its contents atomically. If the file already exists, leaves it unchanged and returns `false`. */
 export function createPrivate(path: string, text: string, nonce: string): boolean {
   const temporary = writeTemporary(path, text, nonce);
   try {

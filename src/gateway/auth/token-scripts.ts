@@ -6,7 +6,7 @@ import { everyUser } from "./principal.ts";
 import type { SecretHash, TokenRecord } from "./token-table.ts";
 import { recordOf } from "./token-table.ts";
 
-/** The statements on tokens, as parts of transactions. */
+/** SQL statements that read and change tokens as part of a transaction. */
 
 /** A token with the hash of its secret. */
 export interface StoredToken {
@@ -31,7 +31,7 @@ export function* requireToken(tokenId: string): Script<TokenRecord> {
   throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
 }
 
-/** Returns those of the tokens that exist, by ID. */
+/** Returns the tokens that exist, by ID. */
 export function* readTokens(tokenIds: readonly string[]): Script<ReadonlyMap<string, TokenRecord>> {
   const sql = `SELECT ${columns} FROM gateway_tokens WHERE token_id IN (SELECT value FROM json_each(?))`;
   const rows = yield* queryRows(sql, JSON.stringify(tokenIds));
@@ -43,7 +43,7 @@ export function* readAllTokens(): Script<TokenRecord[]> {
   return (yield* queryRows(`SELECT ${columns} FROM gateway_tokens ORDER BY seq`)).map(recordOf);
 }
 
-/** Returns the tokens whose hash begins like this, or `null` if there are none. */
+/** Returns the tokens whose hash has this prefix, or `null` if there are none. */
 export function* readSimilarTokens(beginning: string): Script<StoredToken[] | null> {
   const rows = yield* queryRows(`SELECT ${columns} FROM gateway_tokens WHERE beginning = ?`, beginning);
   if (rows.length === 0) return null;
@@ -76,7 +76,9 @@ export function* revokeTree(tokenId: string, at: number): Script<string[]> {
   return ids;
 }
 
-/** Returns a token and the tokens created from it, at any depth, without those that are already revoked. */
+/**
+ * Returns the IDs of a token and of all tokens created from it, at any depth, except those that are already revoked.
+ */
 export function* findUnrevoked(tokenId: string): Script<string[]> {
   yield* requireToken(tokenId);
   const rows = yield* queryRows(
@@ -94,7 +96,7 @@ export function* writeRevocation(tokenId: string, at: number): Script<void> {
   yield* changeRows(sql, at, tokenId);
 }
 
-/** Records a use unless one was recorded after `before`. Concurrent requests thus write it once. */
+/** Records a use unless one was recorded after `before`, so concurrent requests write it only once. */
 export function* writeLastUse(tokenId: string, at: number, before: number): Script<void> {
   const sql = `UPDATE gateway_tokens SET last_used_at = ?
     WHERE token_id = ? AND (last_used_at IS NULL OR last_used_at <= ?)`;
@@ -121,13 +123,13 @@ export function* deleteUserTokens(userId: string): Script<string[]> {
   return ids;
 }
 
-/** Counts valid tokens without the given one. */
+/** Counts the valid tokens other than the given one. */
 export function* countOtherTokens(tokenId: string, now: number): Script<number> {
   const sql = `SELECT count(*) AS count FROM gateway_tokens WHERE token_id <> ? AND ${isValid}`;
   return Number((yield* queryRow(sql, tokenId, now))?.count);
 }
 
-/** Counts each user's valid tokens, for users after this one in byte order. `null` is the unnamed user. */
+/** Counts the valid tokens of each user that follows `after` in byte order. `null` is the unnamed user. */
 export function* countTokensByUser(
   after: string | null | undefined,
   limit: number,

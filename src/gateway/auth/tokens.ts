@@ -39,7 +39,7 @@ import {
   tokenPrefix,
 } from "./token-table.ts";
 
-/** The resolution of `lastUsedAt`, which limits the number of writes. */
+/** `lastUsedAt` is written at most this often. */
 const usedEveryMs = 60_000;
 const longestName = 100;
 const mostKnown = 1000;
@@ -59,7 +59,7 @@ export interface TokenRequest extends RequestedRights {
 }
 
 export interface NewToken {
-  /** Available only now, because the database stores only its hash. */
+  /** Cannot be retrieved later, because the database stores only its hash. */
   readonly secret: string;
   readonly token: TokenRecord;
 }
@@ -72,15 +72,16 @@ export type TokenCreator = { readonly tokenId: string } | null;
  * because cached rows are used only while the database reports no change.
  */
 export class Tokens {
-  /** The database, if it is a local one. Its lock also protects files in the same folder. */
+  /** The database if it is local, otherwise `null`. Its lock also protects files in the same folder. */
   readonly ledger: Ledger | null;
   readonly clock: Clock;
   readonly #engine: ScriptEngine;
   readonly #random: RandomSource;
   readonly #keepsRevocations: boolean;
   readonly #unsaved = new PendingRevocations();
-  /** Rows by hash prefix, and rows by ID. */
+  /** Rows by hash prefix. */
   readonly #alike: Unchanged<readonly StoredToken[]>;
+  /** Rows by token ID. */
   readonly #known: Unchanged<TokenRecord>;
 
   constructor(
@@ -154,8 +155,8 @@ export class Tokens {
   }
 
   /**
-   * Like `verify`, but falls back to the last successful read while the database cannot be read. That read might not
-   * include revocations by other processes, so the result only determines who sees error details.
+   * Like `verify`, but uses the last successful read, for times when the database cannot be read. That read might not
+   * include revocations by other processes, so use the result only to decide who sees error details.
    */
   verifyLastRead(secret: unknown): Principal | null {
     if (!isSecret(tokenPrefix, secret)) return null;
@@ -174,7 +175,7 @@ export class Tokens {
     return this.#livePrincipal(yield* readToken(tokenId));
   }
 
-  /** Returns those of the tokens for which `current` would return `null`, with one read. */
+  /** Returns the tokens for which `current` would return `null`, using a single read. */
   async findEnded(tokenIds: readonly string[]): Promise<ReadonlySet<string>> {
     const found = await this.#known.getEach(tokenIds, (ids) => this.#engine.read(() => readTokens(ids)));
     return new Set(tokenIds.filter((each) => this.#livePrincipal(found.get(each) ?? null) === null));
@@ -282,7 +283,7 @@ export class Tokens {
     });
   }
 
-  /** A full or busy disk must not lock users out, so the next use writes it again. */
+  /** Ignores write errors, because a full or busy disk must not lock users out. The next use tries again. */
   async #noteUse({ tokenId, lastUsedAt }: TokenRecord, now: number): Promise<void> {
     const before = now - usedEveryMs;
     if (lastUsedAt !== null && lastUsedAt > before) return;

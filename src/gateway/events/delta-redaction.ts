@@ -13,7 +13,7 @@ interface Open {
 
 interface Speaker {
   readonly place: string;
-  /** `true` if the session was deleted and no more text from the run is sent. */
+  /** `true` if the session was deleted, so no more text from the run is sent. */
   readonly isSilent: boolean;
   readonly open: Map<Delta["kind"], Open>;
 }
@@ -122,7 +122,7 @@ export class DeltaRedaction {
   }
 }
 
-/** Whether text before this piece is missing. This can happen only to events from other processes. */
+/** Whether text before this piece is missing. This can happen only with events from other processes. */
 function isOutOfPlace({ offset }: Delta, before: Delta | undefined): boolean {
   const end = before === undefined ? 0 : before.offset + before.delta.length;
   return offset !== 0 && offset !== end;

@@ -5,14 +5,14 @@ import { changeRows, queryRow } from "../../core/script.ts";
 
 /** The sequence numbers of events. They only increase, even across restarts. */
 export interface EventNumbers {
-  /** The last number used. Before the first event, this is a number that no event has. */
+  /** The last number used. Before the first event, this is a number that no event will have. */
   readonly last: number;
   next(): number;
   /** Whether this process issued the number. */
   owns(seq: number): boolean;
 }
 
-/** Counts within the lifetime of the process, for tests and for gateways without a database. */
+/** Counts in memory, for tests and for gateways without a database. */
 export function countFrom(first: number): EventNumbers {
   let last = first - 1;
   return {
@@ -40,8 +40,8 @@ export interface DurableOptions {
 
 /**
  * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
- * block is lost when the process exits. If a block cannot be saved, for example on a full disk, the process uses one far
- * ahead that no other process is likely to use. It saves that block as soon as it can.
+ * block is skipped when the process exits. If a block cannot be saved, for example on a full disk, the process uses one
+ * far ahead that no other process is likely to use. It saves that block as soon as it can.
  */
 export async function openDurableNumbers(options: DurableOptions): Promise<EventNumbers> {
   const { engine, blockSize = 1_000_000, report = () => undefined } = options;
@@ -89,7 +89,7 @@ class DurableNumbers implements EventNumbers {
   /** The blocks that this process has used, in order. Adjacent blocks are merged. */
   readonly #blocks: Block[];
   #ahead: Block | null = null;
-  /** The number from which on the next write is due. */
+  /** The number at which the next write is due. */
   #saveAt: number;
   #isSaving = false;
   #last: number;
@@ -138,7 +138,7 @@ class DurableNumbers implements EventNumbers {
   async #save(block: Block): Promise<void> {
     const { engine, blockSize, report } = this.#options;
     this.#isSaving = true;
-    // The current code might be inside a transaction that is rolled back.
+    // The caller might be inside a transaction that is rolled back.
     await Promise.resolve();
     try {
       if (block.isSaved) this.#keepAhead(await reserveBlock(engine, blockSize));

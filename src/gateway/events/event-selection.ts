@@ -17,15 +17,18 @@ export interface EventSelection {
   readonly keys: ReadonlySet<string> | null;
   /** Event types as in `sessions.subscribe`. An empty list selects all types. */
   readonly events: readonly string[];
-  /** One user, `null` for the unnamed user, or `"everybody"` if a token for every user did not name a user. */
+  /**
+   * One user, `null` for the unnamed user, or `"everybody"` if the token is for every user and the call did not name a
+   * user.
+   */
   readonly of: { readonly userId: string | null } | "everybody";
   readonly agentId: string | null;
 }
 
 /**
- * Resolves a filter. If `keys` is set, it selects those sessions of one user, and references are resolved for
- * `agentId`. Otherwise, it selects all of the user's sessions, and `agentId` narrows the selection. If a token for
- * every user does not name a user, it selects every user's sessions.
+ * Resolves a filter. `keys` selects sessions of one user, and references in it are resolved for `agentId`. Without
+ * `keys`, all of the user's sessions are selected, or only those of `agentId` if it is set. If the token is for every
+ * user and the call does not name a user, the sessions of all users are selected.
  */
 export async function selectEvents(
   { keys, events = [], agentId, userId: named }: EventFilter,

@@ -38,7 +38,7 @@ export interface EventHubOptions {
   readonly numbers: EventNumbers;
   /** A reload can change the secrets that this redactor removes. */
   readonly redactor: Redactor;
-  /** Delivers events across reloads. */
+  /** Keeps delivering events across reloads. */
   readonly subscribe: SharedEvents["subscribe"];
   /** `true` if a client might have received the stored events from another gateway. Defaults to `false`. */
   readonly hasPeers?: boolean;
@@ -160,14 +160,17 @@ class Hub implements OpenEventHub {
     this.#tell();
   }
 
-  /** Makes every reader read its state again, including those that reconnect later. */
+  /** Makes every reader reload its state, including readers that reconnect later. */
   #lose(): void {
     const seq = this.#numbers.next();
     this.#home.ring.clear(seq);
     for (const subscriber of this.#index.all()) subscriber.miss(seq);
   }
 
-  /** Records the text that the run has streamed. Returns the part of a delta that redacted readers receive. */
+  /**
+   * Records the text that the run has streamed. Returns the part of a delta that readers without the `admin` scope
+   * receive.
+   */
   #follow(event: SkeinEvent, text: string): MaskedDelta | null {
     if (event.type === "run.delta") return { delta: text, offset: this.#live.push(event, text) };
     this.#live.take(event);
@@ -257,8 +260,8 @@ export class SubscriberIndex<T extends { readonly wanted: EventSelection }> {
   }
 
   /**
-   * Yields the subscribers that select an event, or all of them for an event from the gateway. Subscribers can be added
-   * and removed during the iteration.
+   * Yields the subscribers that select an event, or all subscribers for an event of the gateway itself. Subscribers can
+   * be added and removed during the iteration.
    */
   *about({ userId, sessionKey }: EventSession): Iterable<T> {
     if (userId === undefined || sessionKey === undefined) return yield* this.#all;

@@ -253,7 +253,8 @@ export class LiveRuns {
     };
     this.#rows.set(runId, row);
     this.#bySession.set(place, (this.#bySession.get(place) ?? new Set()).add(row));
-    // The end of a run is not reported here if another process without a feed has taken it over, or if it was lost.
+    // Evicts the oldest run, whose end might never be reported: it might be lost, or another process without a feed
+    // might have taken it over.
     if (this.#rows.size > this.#limits.runs) this.#end(this.#rows.keys().next().value);
     return row;
   }
@@ -268,7 +269,7 @@ export class LiveRuns {
     if (others?.size === 0) this.#bySession.delete(row.place);
   }
 
-  /** Above the limit, the runs that started first lose their text. */
+  /** Above the limit, discards the text of the oldest runs, except `current`. */
   #count(added: number, current: Row): void {
     this.#characters += added;
     if (this.#characters <= this.#limits.characters) return;

@@ -17,7 +17,9 @@ export interface StoredEventOptions {
   readonly event: WireEvent;
   /** The redacted text of a delta, with its offset in the redacted stream. */
   readonly masked: MaskedDelta | null;
-  /** `true` for held-back text that is sent only to redacted readers. Admins have already received it. */
+  /**
+   * `true` for held-back text that is sent only to readers without the `admin` scope. Admins have already received it.
+   */
   readonly isTail: boolean;
   readonly redactor: Redactor;
 }
@@ -52,7 +54,7 @@ export class StoredEvent {
     return this.#isForgotten;
   }
 
-  /** Redacted readers skip a delta that has no text that is safe to send yet. */
+  /** Readers without the `admin` scope skip a delta whose text is not safe to send yet. */
   isFor({ isAdmin }: ReaderKind): boolean {
     return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
   }
@@ -186,7 +188,7 @@ export function readerKindOf(principal: Principal): ReaderKind {
 /** The maximum number of parts of a value to visit. No real event has this many. */
 const mostParts = 100_000;
 
-/** Estimates the memory that a value uses without reading its strings. */
+/** Estimates how much memory a value uses, without reading its strings. */
 export function estimateSize(value: unknown): number {
   let bytes = 0;
   const waiting: unknown[] = [value];
@@ -214,7 +216,7 @@ export interface RingLimits {
 export class EventRing {
   readonly #limits: RingLimits;
   readonly #slots: (StoredEvent | undefined)[] = [];
-  /** Positions only increase. The slot is the position modulo the number of slots. */
+  /** Positions only increase. An event's slot is its position modulo the number of slots. */
   #from = 0;
   #to = 0;
   #bytes = 0;
@@ -247,7 +249,7 @@ export class EventRing {
     while (this.#bytes > this.#limits.bytes && this.size > 0) this.#dropFirst();
   }
 
-  /** Drops all events. `last` is the number of the last one that readers have missed. */
+  /** Drops all events. `last` is the number of the last event that readers missed. */
   clear(last: number): void {
     while (this.size > 0) this.#dropFirst();
     this.#goneUpTo = last;

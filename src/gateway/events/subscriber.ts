@@ -54,7 +54,7 @@ export interface ReaderLimits {
   readonly hardBytes: number;
 }
 
-/** The part of its hub that a subscriber uses. */
+/** The part of the hub that a subscriber uses. */
 export interface HubContext {
   readonly ring: EventRing;
   readonly frames: FrameCache;
@@ -126,7 +126,7 @@ export class Subscriber implements Subscription {
     });
   }
 
-  /** Reports that events up to a number are missing. A replay finds that out by itself. */
+  /** Records that events up to `seq` are missing. During a replay, the subscriber detects this itself. */
   miss(seq: number): void {
     if (!this.#isLive || this.#isClosed) return;
     this.#miss(this.#cursor, seq, "gone");
@@ -178,8 +178,8 @@ export class Subscriber implements Subscription {
   }
 
   /**
-   * Once events are dropped, dropping continues until half of the backlog has been read. Otherwise, every second event
-   * would be a gap.
+   * Once events are dropped, dropping continues until the backlog is down to half the limit. Otherwise, every other
+   * event would be a gap.
    */
   #isDropped({ event }: StoredEvent, backlog: number): boolean {
     const { softBytes } = this.#home.limits;
@@ -256,7 +256,7 @@ const workEach = 64 * sendCost;
 export interface FeedResult {
   /** The unused part of the work budget. 0 means that the reader might have more to do. */
   readonly left: number;
-  /** `true` if nothing is waiting anymore. */
+  /** `true` if nothing is waiting to be sent. */
   readonly isDone: boolean;
 }
 

@@ -24,7 +24,10 @@ export interface ToolRequest {
 /** The field in `_meta` that contains the idempotency key of a call. */
 export const idempotencyMeta = "skein/idempotencyKey";
 
-/** Calls a tool. A rejected call returns a result with `isError`. Only an unknown tool throws. */
+/**
+ * Calls a tool. A rejected call returns a result with `isError`. Throws only if the tool is unknown or the call is
+ * aborted.
+ */
 export async function callTool(
   app: McpBackend,
   table: readonly SessionTool[],
@@ -39,7 +42,7 @@ export async function callTool(
   return answerOf({ status: "forbidden", code: "forbidden", error });
 }
 
-/** Returns the result of a tool. Errors become results with `isError`. Only an abort throws. */
+/** Calls a tool and returns its result. Errors are returned as results. Only an abort throws. */
 export async function resultOf(
   app: McpBackend,
   { tokenId, userId, sessionKey, scopes }: McpAsker,

@@ -18,7 +18,7 @@ import type { SubscribedUris } from "./mcp-server.ts";
 import { mcpServer } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
-/** Serves MCP over Streamable HTTP, for authenticated requests. */
+/** Serves MCP over Streamable HTTP to authenticated clients. */
 export interface Mcp {
   /** Handles one request to `/mcp`. `?agent=` names the agent that the client acts as. */
   handle(request: Request, principal: Principal): Promise<Response>;
@@ -30,7 +30,7 @@ const maxBody = { maxRequestBodySize: wireLimits.frameBytes };
 
 /**
  * Parses the body in chunks. Replaces an invalid or oversized body with a short invalid string so that the SDK returns
- * its usual error. For an oversized body, it also sets `Content-Length` above the limit.
+ * its usual error. For an oversized body, also sets `Content-Length` to a value above the limit.
  */
 async function readMessage(request: Request): Promise<ReadMessage> {
   if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
@@ -124,7 +124,7 @@ export class LegacyConnections {
     await Promise.all([...this.#open.values()].map((each) => each.close()));
   }
 
-  /** The transport rejects a request that is not a handshake, and no connection is kept for it. */
+  /** If the request is not a handshake, the transport rejects it and no connection is kept. */
   async #begin({ request, ...body }: ReadMessage, asker: McpAsker): Promise<Response> {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
@@ -149,7 +149,9 @@ export class LegacyConnections {
     return response;
   }
 
-  /** Also closes connections whose tokens have been revoked. */
+  /**
+   * Closes the token's longest-idle connections above the limit, and every connection whose token is no longer valid.
+   */
   async #makeRoom({ tokenId }: McpAsker): Promise<void> {
     const all = [...this.#open.values()];
     const own = all.filter(({ asker }) => asker.tokenId === tokenId);
@@ -161,7 +163,7 @@ export class LegacyConnections {
   }
 }
 
-/** Sends notifications over a connection for the subscribed URIs, or for all URIs if `null`. */
+/** Sends notifications over a connection for the subscribed URIs, or for all URIs if `subscribed` is `null`. */
 export function noticesTo(
   app: McpBackend,
   asker: McpAsker,

@@ -35,9 +35,12 @@ export interface McpBackend {
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
-  /** Returns the tokens that are no longer valid. Connections outlive the request that authenticated them. */
+  /**
+   * Returns the tokens that are no longer valid. Needed because a connection outlives the request that authenticated
+   * it.
+   */
   findEndedTokens(tokenIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Reports errors that have no client to report them to. */
+  /** Reports errors that cannot be returned to a client. */
   report(error: unknown): void;
 }
 

@@ -19,8 +19,8 @@ interface Session {
 }
 
 /**
- * Notifies one client about changes to sessions that it is allowed to read or list at that moment. Changes that occur
- * during a check are coalesced.
+ * Notifies one client about changes to sessions that it is currently allowed to read or list. Changes that occur during
+ * a check are coalesced.
  */
 export class Notices {
   readonly #app: McpBackend;
@@ -67,7 +67,7 @@ export class Notices {
       case "session.reset":
         this.#moved.add(event.freshSessionId);
         break;
-      // This happens, for example, when the session is unarchived.
+      // Sent, for example, when a session is unarchived.
       case "session.updated":
         break;
       default:
@@ -77,8 +77,8 @@ export class Notices {
   }
 
   /**
-   * Whether the token was revoked, in which case no more notifications are sent. Checked only when there is work,
-   * because events are frequent.
+   * Closes this object if its token is no longer valid, and returns whether it is closed. Called only when there is
+   * work, because events are frequent.
    */
   async #isOver(): Promise<boolean> {
     const { tokenId } = this.#asker;

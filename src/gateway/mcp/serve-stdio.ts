@@ -23,7 +23,8 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  // The transport would parse a line in one go, so it is given an empty input, and messages are parsed here.
+  // The transport would block the process while it parses a long line, so messages are parsed here and its input is
+  // empty.
   const silent = new PassThrough();
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(
@@ -52,7 +53,7 @@ export async function serveMcpStdio(
   }
 }
 
-/** A client that disconnects ends the input in the normal way. */
+/** A disconnecting client is a normal end of the input. */
 async function readMessages(
   input: Readable,
   transport: StdioServerTransport,
@@ -74,7 +75,7 @@ async function readMessages(
   }
 }
 
-/** Skips lines that are not JSON, like the transport. */
+/** Skips lines that are not JSON, as the transport does. */
 async function readMessage(
   line: string,
   transport: StdioServerTransport,

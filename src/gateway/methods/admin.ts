@@ -138,7 +138,7 @@ function userOf(params: { readonly userId?: string; readonly allUsers?: boolean 
     : `The user "${everyUser}" cannot have its own token`;
   const advice = allUsers
     ? "Set userId or allUsers, but not both"
-    : "Create a token for all users. A call with that token can name this user";
+    : "Create a token for all users. Calls with that token can set userId to this user";
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 

@@ -30,7 +30,7 @@ export function liveHandlers(app: FolderApp): HandlersOf<"chat.live"> {
       const pending = pendingMessages(await app.runs.pending(uid), (value) => mask.value(value)).messages;
       // There must be no `await` from here on so that the text matches the event `seq`.
       const openIds = new Set(open.map(({ runId }) => runId));
-      // A run that was here before but is no longer active has ended or moved to another process.
+      // A run that was here before the query but is not in its result has ended or moved to another process.
       const here = streamed().filter(({ runId }) => openIds.has(runId) || !before.has(runId));
       const hereIds = new Set(here.map(({ runId }) => runId));
       return {

@@ -126,8 +126,8 @@ async function findRun(
 }
 
 /**
- * Returns the session that the params name by key. Labels and session IDs are not compared, because they might refer to
- * a different session by now.
+ * Returns the session key that the params name. Labels and session IDs are not compared, because they might refer to a
+ * different session by now.
  */
 function keyIn(
   app: MethodApp,
@@ -150,7 +150,7 @@ async function agentTarget(app: MethodApp, call: Call, params: Params<"agent">):
   return { ...target, session, deliverTo: channelOf(session ?? { key: resolved.key, meta: {} }) };
 }
 
-/** Returns the session's channel. */
+/** Returns the session's channel. Throws if it has none. */
 function channelOf({ key, meta }: Pick<SessionRecord, "key" | "meta">): DeliveryTarget {
   const target = outsideChannel({ key, meta });
   if (target !== null) return target;
@@ -176,7 +176,7 @@ export async function acceptedPayload({ skein }: MethodApp, run: Run): Promise<A
   return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
 }
 
-/** Returns `null` if the run does not belong to an app or is no longer waiting. */
+/** Returns `null` if the run does not belong to an app or is no longer queued. */
 async function appWaits(skein: MethodApp["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
   return app === null || state !== "queued" ? null : skein.waits(runId);
 }

@@ -32,7 +32,7 @@ export interface Call {
 /** The params have been validated. Errors are sent as `wireErrorOf` encodes them. */
 export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
 
-/** Methods that only work on a socket have no handler. The socket handles them itself. */
+/** Methods that work only on a socket have no handler here. The socket handles them itself. */
 export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions.unsubscribe">;
 export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
 export type Handlers = HandlersOf<HandledMethod>;
@@ -191,8 +191,8 @@ export class Dispatch {
   }
 
   /**
-   * Returns an error in the form that this client is allowed to see. `null` is an unknown client. After an abort,
-   * returns the signal's reason.
+   * Returns an error in the form that the client is allowed to see. `principal` is `null` for an unknown client. An
+   * abort is reported as the signal's reason.
    */
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof RequestRefusedError) return error.wire;

@@ -6,7 +6,7 @@ const repeated = new WeakSet<object>();
 interface Known<T> {
   readonly mark: string;
   readonly payload: Promise<T>;
-  /** The length of its JSON in characters, or 0 until it has been counted. */
+  /** The length of the payload's JSON in characters, or 0 if it has not been measured yet. */
   length: number;
 }
 
@@ -29,7 +29,7 @@ export class PayloadCache<T extends object> {
 
   /**
    * `mark` is taken before the read so that a change during the read invalidates the entry. Concurrent callers share
-   * one read, and a failed read is not cached. `markNow` is called after the read. If its result differs from `mark`,
+   * one read. A failed read is not cached. `markNow` is called after the read. If its result differs from `mark`,
    * nothing is cached.
    */
   get(name: string, mark: string, find: () => Promise<T>, markNow = () => mark): Promise<T> {
@@ -47,7 +47,7 @@ export class PayloadCache<T extends object> {
     return payload;
   }
 
-  /** A payload that would take up an eighth of the cache is not cached. */
+  /** A payload that would take up more than an eighth of the cache is not cached. */
   #weigh(name: string, entry: Known<T>, payload: T): void {
     const { mostText } = this.#limits;
     if (mostText === undefined || this.#known.get(name) !== entry) return;
@@ -89,7 +89,7 @@ function isStill(mark: string, markNow: () => string): boolean {
   try {
     return markNow() === mark;
   } catch {
-    return false; // The payload cannot be encoded. The next caller gets the error.
+    return false; // The mark cannot be read. The next caller gets the error.
   }
 }
 

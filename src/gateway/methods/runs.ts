@@ -240,7 +240,7 @@ export interface Payloads {
   value<T>(value: T): T;
 }
 
-/** IDs and keys are not masked, because clients use them in later calls. */
+/** The fields that are masked. IDs and keys are not, because clients use them in later calls. */
 const textsOfRun = ["preview", "reply", "output", "error"];
 const textsOfApproval = ["arguments", "note"];
 const textsOfOutbox = ["text", "lastError", "receipt"];

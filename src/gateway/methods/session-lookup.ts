@@ -21,7 +21,7 @@ interface Reader {
 /** A session reference in a method's params. */
 export type SessionName = Reader & ({ readonly key: string } | { readonly sessionKey: string });
 
-/** Returns the scope that covers the sessions of the call's user, limited to one agent if given. */
+/** Returns the scope that covers the sessions of the call's user, limited to one agent if `agentId` is given. */
 export function scopeOf({ userId }: Pick<Call, "userId">, agentId?: string): Scope {
   return present({ userId, agentId: agentId === undefined ? null : parseAgentId(agentId) });
 }

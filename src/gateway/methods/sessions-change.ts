@@ -69,7 +69,7 @@ export function makingHandlers(
   };
 }
 
-/** Only an admin can name a folder, so the caller acts as an operator. */
+/** Only an admin can name a folder, and an admin has an operator's access to folders. */
 function cwdFor({ files, agents }: FolderApp, call: Call, key: string, wanted: string | undefined): string {
   const parsed = readKey(key);
   const agentId = "problem" in parsed || parsed.form === "special" ? agents.first : parsed.agentId;
@@ -183,7 +183,7 @@ export function removingHandlers(
   };
 }
 
-/** Returns whether another process still holds erased bytes. */
+/** Returns the `erasePending` field, which is present while another process still holds erased bytes. */
 export function pendingErase({ store }: Pick<FolderApp, "store">): { readonly erasePending?: true } {
   return store.upkeep?.isErasePending() === true ? { erasePending: true } : {};
 }

@@ -123,8 +123,8 @@ export interface ContextRequest {
 }
 
 /**
- * Shows what would be sent to a model for a file, or for a session whose agent is not configured. If no model is given,
- * shows the unchanged context.
+ * Shows what would be sent to a model for a file, or for a session whose agent is not configured. If neither the call
+ * nor the context names a model, shows the unchanged context.
  */
 export async function viewContext(
   { context, config, known, ownModel: own }: ContextSource,

@@ -55,7 +55,9 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
   };
 }
 
-/** Reads the whole tree of a session in chunks, including any damage if the session is stored in files. */
+/**
+ * Reads the whole tree of a session in chunks. For a session stored in files, the tree includes reports of any damage.
+ */
 export function readWholeTree(
   { store }: Pick<FolderApp, "store">,
   session: SessionRecord,
@@ -69,7 +71,9 @@ async function blobsOf({ store }: FolderApp, session: SessionRecord, tree: Sessi
   return store.upkeep?.blobReader(session) ?? loadBlobs(store, session, tree);
 }
 
-/** Masks the whole text before extracting a range. Binary data is left unchanged. */
+/**
+ * Masks the whole text rather than a range, because a range could begin within a secret. Binary data is left unchanged.
+ */
 async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
   const text = mask.isOff ? null : textIn(bytes);
   return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));

@@ -45,7 +45,10 @@ const mostLists = 64;
 const mostNamed = 100;
 const readsAtATime = 8;
 
-/** Methods that return lists. They read only from the index. */
+/**
+ * Methods that list and find sessions. They read the index. They read a log only if the index lacks the session's
+ * digest.
+ */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;
   const lists = new PayloadCache<SessionListPayload>({ most: mostLists });
@@ -128,7 +131,10 @@ function sourceFor(app: FolderApp, { agentId, allUsers }: ListParams, call: Call
   };
 }
 
-/** Returns a filter that matches exactly these sessions. A canonical key is resolved without reading its session. */
+/**
+ * Returns a filter that matches exactly the sessions in `keys`. A canonical key is resolved without reading its
+ * session.
+ */
 async function namedSessions(
   app: FolderApp,
   { agentId, keys }: Params<"sessions.list">,
@@ -180,7 +186,7 @@ function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPay
   return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
 }
 
-/** Masks the display name. Keys and IDs are kept. */
+/** Masks the display name. Keys and IDs are left unchanged. */
 function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
   const { displayName } = row;
   return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
@@ -218,7 +224,7 @@ function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Ca
   });
 }
 
-/** A stored summary has been truncated, so it might end with half a secret. */
+/** A stored summary might have been truncated in the middle of a secret. */
 function summaryFor(summary: string, mask: Mask): string {
   return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
 }

@@ -80,7 +80,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   };
 }
 
-/** Users write names and labels, and a diagnostic can quote the file. */
+/** Masks names and labels as well, because users write them, and diagnostics, because they can quote the file. */
 function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
   const { name, diagnostics } = view;
@@ -130,7 +130,7 @@ async function readEntries(
   return { ...(await slices.run(entriesAround(page, mask))), ...branchFields(branch) };
 }
 
-/** Each side is truncated to half a page so that the entry in the middle is always included. */
+/** Each side is limited to half a page so that the entry in the middle is always included. */
 function* entriesAround(page: CenteredPage, mask: Mask): Steps<EntriesPart> {
   const { entries, earlierCount } = page;
   const half = pageBytes / 2;
@@ -170,7 +170,7 @@ function tooLarge(what: string): SkeinError {
   return new SkeinError("too_large", { what });
 }
 
-/** A session that cannot be read does not cause the other lookups to fail. */
+/** A session that cannot be read does not cause the other previews to fail. */
 async function previewFor(
   app: FolderApp,
   call: Call,
@@ -210,7 +210,7 @@ function itemsOf(
   return items.reverse();
 }
 
-/** Truncates long text before masking it, but leaves enough extra text so that no secret is cut in half. */
+/** Truncates long text before masking it, but keeps enough extra text that no secret in the preview is cut in half. */
 function beginningOf(entry: Entry, maxChars: number): Entry {
   const most = 4 * maxChars + longestSecret;
   const cut = (value: unknown, depth = 0): unknown => {
@@ -239,8 +239,8 @@ const mostPages = 1000;
 const mostText = 16 * 1024 * 1024;
 
 /**
- * Methods that return pages of messages. A page is cached until any process changes the folder's sessions and runs or
- * the session's log. Both are checked on every call.
+ * Methods that return pages of messages. A page is cached until a process changes the folder's sessions or runs, or the
+ * session's log. Both are checked on every call.
  */
 export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   const sessions = new PayloadCache<Found>({ most: mostPages });

@@ -5,7 +5,7 @@ import type { Run } from "../../runs/contract.ts";
 import { machineName, parseIdentity } from "../../store/files/process-identity.ts";
 import type { MethodApp } from "./dispatch.ts";
 
-/** The processes that share a database. On a single process, nothing about it is shown. */
+/** The processes that share a database. If there is only one, nothing about it is shown. */
 
 /** Returns the processes with the number of runs that each of them executes, or `null` if there is only one. */
 export async function listProcesses({
@@ -26,7 +26,7 @@ export async function listProcesses({
   });
 }
 
-/** Returns the process that executes a run, or `null` if there is none or no other process. */
+/** Returns the process that executes a run, or `null` if no process executes it or if there is only one process. */
 export function workerOf(
   { store }: Pick<MethodApp, "store">,
   { owner }: Run,

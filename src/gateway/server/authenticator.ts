@@ -90,8 +90,8 @@ export class Authenticator {
 }
 
 /**
- * Returns the bearer token in a request, or `null` if there is none. Only the header is read, because URLs end up in
- * logs.
+ * Returns the bearer token in a request, or `null` if there is none. A token in the URL is ignored, because URLs end up
+ * in logs.
  */
 function bearerOf({ headers }: IncomingMessage): string | null {
   const { authorization } = headers;

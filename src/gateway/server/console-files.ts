@@ -121,7 +121,7 @@ export function serveAsset(files: ConsoleFiles | null): (exchange: HttpExchange)
   return async (exchange) => {
     const accepted = exchange.request.headers["accept-encoding"]?.toString() ?? "";
     const asset = (await files?.readAsset(exchange.name, accepted)) ?? null;
-    if (asset === null) throw new RequestRefusedError(noSuch("such file of the console"));
+    if (asset === null) throw new RequestRefusedError(noSuch("such console file"));
     sendFile(exchange, asset, assetHeaders);
   };
 }

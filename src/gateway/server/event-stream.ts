@@ -50,8 +50,6 @@ function begin({ context, response, rules }: HttpExchange): SseSink {
   return sseSink(response, { timers, beatMs, closeMs });
 }
 
-/** Sends events as `text/event-stream`. The data of each event is the frame that would be sent on a socket. */
-
 /** A comment, which clients ignore. It shows both sides that the connection is alive. */
 export const sseHeartbeat = ": \n\n";
 
@@ -60,7 +58,7 @@ export function sseOpening(retryMs = 1000): string {
   return `retry: ${retryMs}\n\n`;
 }
 
-/** Encodes one event. A frame is a single line because JSON has no raw line breaks. */
+/** Encodes one event. A frame is a single line because JSON escapes line breaks. */
 export function sseEvent(frame: string, seq: number, event: string): string {
   return `id: ${seq}\nevent: ${event}\ndata: ${frame}\n\n`;
 }

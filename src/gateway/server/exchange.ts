@@ -10,7 +10,9 @@ import type { PendingRequest, ServerContext } from "./server-context.ts";
 
 export type FixedHeaders = Readonly<Record<string, string>>;
 
-/** Allows only scripts and styles served by the gateway. Images in sessions use `blob:` or `data:` URLs. */
+/**
+ * Allows scripts, styles and connections only from the gateway itself. Images in sessions use `blob:` or `data:` URLs.
+ */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -48,7 +50,7 @@ export const assetHeaders: FixedHeaders = {
   "cache-control": "public, max-age=31536000, immutable",
 };
 
-/** Method results, and errors. */
+/** Method results and errors. */
 export const apiHeaders: FixedHeaders = {
   ...everywhere,
   "content-security-policy": dataPolicy,
@@ -216,7 +218,7 @@ export function sendContent(response: ServerResponse, answer: ResponseContent, r
   ]);
   if (length > fewBytes) destroyOnStall(response, rules.stalledMs);
   if ("body" in answer) response.end(answer.body);
-  // Latin-1 text is written without re-encoding.
+  // ASCII text is written as Latin-1, which needs no re-encoding.
   else response.end(answer.text, length === answer.text.length ? "latin1" : "utf8");
 }
 

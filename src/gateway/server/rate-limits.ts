@@ -2,7 +2,10 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { networkOf } from "../auth/addresses.ts";
 
-/** Limits per token, stored by token ID. There are few tokens because only token owners can create them. */
+/**
+ * Limits per token, stored by token ID. There are few tokens, because creating one requires another token or access to
+ * the folder.
+ */
 
 const requestsPerSecond = 200;
 /** Each millisecond refills `perSecond` units. Integers do not accumulate rounding errors. */
@@ -12,7 +15,7 @@ const mostTokens = 10_000;
 
 export interface RequestRateOptions {
   readonly clock?: Clock;
-  /** Also the burst size. An integer. */
+  /** Also the burst size. Must be an integer. */
   readonly perSecond?: number;
   readonly mostTokens?: number;
 }
@@ -38,7 +41,7 @@ export class RequestRateLimiter {
     return this.#buckets.size;
   }
 
-  /** Returns 0 if the request is allowed, or the milliseconds until the next one would be. */
+  /** Returns 0 if the request is allowed, or the number of milliseconds until one would be. */
   take(tokenId: string): number {
     const now = this.#clock.now();
     const maxUnits = this.#perSecond * unitsPerRequest;

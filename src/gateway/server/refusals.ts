@@ -18,7 +18,7 @@ export const wrongToken: WireError = {
 
 export const wrongCode: WireError = {
   code: "unauthorized",
-  message: "This link code is invalid, already used, or expired. Restart `skein start` to get a new link.",
+  message: "This link code is invalid, already used, or expired. Run `skein link` to get a new link.",
 };
 
 export const shuttingDown: WireError = {

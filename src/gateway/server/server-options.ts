@@ -37,7 +37,7 @@ export interface ServerOptions {
   exchange(code: unknown): Promise<NewToken | null>;
   /** Returns the handler for a channel's signed messages, or `null` if there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
-  /** MCP over Streamable HTTP, for authenticated requests. */
+  /** Handles an authenticated request for MCP over Streamable HTTP. */
   mcp(request: Request, principal: Principal): Promise<Response>;
   /** Resolves the filter for `sessions.subscribe` and `/events`. Throws the same errors as a handler. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<EventSelection>;
@@ -112,7 +112,7 @@ export interface Tuning {
   readonly checkMs: number;
   /** A response is abandoned if the client reads nothing from it for this long. */
   readonly stalledMs: number;
-  /** How long a client has to respond to a closing handshake. */
+  /** How long a client has to complete a closing handshake. */
   readonly closeMs: number;
   readonly timers: Timers;
 }

@@ -138,7 +138,7 @@ export class SocketConnection {
     return this.#state === "over" || this.#state === "held";
   }
 
-  /** Ignores all frames from now on. Reading continues because the client answers the closing handshake. */
+  /** Ignores all frames from now on. Reading continues so that the client's side of the closing handshake arrives. */
   #stopReading(state: "held" | "over"): void {
     this.#state = state;
     this.#unread.length = 0;

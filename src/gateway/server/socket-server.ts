@@ -69,7 +69,7 @@ export class SocketServer {
     return this.#open.size;
   }
 
-  /** Only `/ws` can be upgraded, and only if its `Host` and `Origin` are allowed. */
+  /** Accepts upgrades only for `/ws`, and only if the request's `Host` and `Origin` are allowed. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     const refusal = this.#refusal(request);
@@ -107,7 +107,10 @@ export class SocketServer {
     return this.#context.pendingRequests.isStopping ? shuttingDown : null;
   }
 
-  /** A client that sends `connect` promptly does not stay the oldest for long. */
+  /**
+   * Closes the oldest socket without a `connect` if there are too many. A client that sends `connect` promptly is
+   * rarely the oldest.
+   */
   #makeRoom(): void {
     const waiting = [...this.#open].filter((connection) => connection.isWaiting);
     if (waiting.length >= this.#context.tuning.waitingSockets) waiting[0]?.close("connectTooLate");

@@ -10,8 +10,8 @@ import { hasBody, readBody } from "./request-body.ts";
 /** Bridges to handlers that take a web `Request` and return a web `Response`. */
 
 /**
- * Passes the request with its raw body to a handler and sends the handler's response. If the body was rejected, that
- * error is sent, regardless of what the handler returns.
+ * Passes the request with its raw body to a handler and sends the handler's response. If the body is rejected, the
+ * client receives that error, regardless of what the handler returns.
  */
 export async function forwardToWebHandler(
   exchange: HttpExchange,
@@ -49,8 +49,8 @@ function webRequest(
 
 /**
  * A stream with the whole body as one chunk. The body is read only when the handler requests it, so a handler can
- * reject a request by its headers. For a rejected body, the handler receives a known error so that it does not report
- * the error as its own failure.
+ * reject a request by its headers. If the body is rejected, the handler receives a known error so that it does not
+ * report an unexpected failure.
  */
 function lazyBody(
   request: IncomingMessage,
@@ -96,7 +96,7 @@ async function sendWeb({ response, signal, rules }: HttpExchange, answer: Respon
   await streamTo(response, answer.body, signal, rules.stalledMs);
 }
 
-/** A stream ends on its own, with its client, or with the server. */
+/** Writes the stream until it ends, the client disconnects, or the server shuts down. */
 async function streamTo(
   response: ServerResponse,
   body: ReadableStream<Uint8Array>,
@@ -115,8 +115,8 @@ async function streamTo(
 }
 
 /**
- * Resolves when the response accepts more data or is closed. A stream can be silent for a long time, but a stream that
- * is not being read is abandoned.
+ * Resolves when the response accepts more data or is closed. A stream can be silent for a long time, but it is
+ * abandoned if the client stops reading.
  */
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();
@@ -146,8 +146,8 @@ const onePiece = 64 * 1024;
 
 /**
  * `POST /channels/<id>/inbound`: requests are signed, so they need no token. The signature can be verified only after
- * the body has arrived, so unauthenticated bodies share one budget. A message that arrives in one chunk is always
- * accepted.
+ * the body has arrived, so unauthenticated bodies share one budget. The first 64 KiB of each body do not count toward
+ * the budget.
  */
 export function inbound(url: () => string): Act {
   return async (exchange) => {
@@ -162,8 +162,8 @@ export function inbound(url: () => string): Act {
 }
 
 /**
- * `/mcp`, for requests with a token. The body limit is slightly higher than MCP's own so that MCP itself responds to
- * longer bodies.
+ * `/mcp`, for requests with a token. The body limit is slightly higher than MCP's own so that the MCP handler itself
+ * rejects longer bodies.
  */
 export function mcp(url: () => string): Act {
   return async (exchange) => {

@@ -80,7 +80,7 @@ describe("the redaction corpus", () => {
   test("[RED1] [RED2] the documentation states the measured values", () => {
     const page = readFileSync(fileURLToPath(new URL("../../../docs/redaction.md", import.meta.url)), "utf8");
     const figures =
-      `| secrets | ${samples.length.toLocaleString("en")} | ${hits().toFixed(1)} % masked |\n` +
+      `| secrets | ${samples.length.toLocaleString("en")} | ${hits().toFixed(1)}% masked |\n` +
       `| ordinary lines | ${lines.length.toLocaleString("en")} | 0 changed |`;
     expect(page).toContain(figures);
   });
