@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { SkeinClient } from "../../src/entry-client.ts";
 import { connect } from "../../src/entry-client.ts";
+import { createStore } from "../../src/entry-store.ts";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein } from "../../src/index.ts";
@@ -658,4 +659,27 @@ describe("a message of many megabytes is not parsed in one piece", () => {
       expect(longest).toBeLessThan(mebi);
     });
   });
+});
+
+test.runIf(process.platform === "linux")("a store that cannot be opened leaves no file open", async () => {
+  const dir = home.path;
+  const openFiles = () => {
+    const files = readdirSync("/proc/self/fd").map((fd) => {
+      try {
+        return readlinkSync(join("/proc/self/fd", fd));
+      } catch {
+        return "closed meanwhile";
+      }
+    });
+    return files.filter((file) => file.startsWith(dir));
+  };
+  const store = await createStore({ dir });
+  await store.sessions.create({ agentId: "main" }, { key: "agent:main:main", cwd: "/" });
+  await store.close();
+  rmSync(join(dir, "index.db"));
+  const report = () => {
+    throw new Error("the caller's mistake");
+  };
+  await expect(createStore({ dir, report })).rejects.toThrow("the caller's mistake");
+  expect(openFiles()).toEqual([]);
 });

@@ -128,27 +128,57 @@ function noteLoss(
 
 /** Opens a store that keeps sessions in readable files. Acknowledged data survives crashes. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
-  const { root, clock = systemClock, databases = root, namespace = defaultNamespace } = options;
-  const newId = options.newId ?? createIdSource(clock);
+  const { root, clock = systemClock, databases = root, report = () => undefined } = options;
   mkdirSync(databases, { recursive: true, mode: 0o700 });
-  const report = options.report ?? (() => undefined);
   const now = clock.now();
   const { work, how } = openWorkDb(options, databases, now, report);
-  if (work.ledger.sql("SELECT 1 FROM facts WHERE name = ?").get(unfinishedFact) !== undefined) {
-    work.close();
-    throw unfinishedError();
+  let close = async () => work.close();
+  try {
+    refuseForeignFolder(work, root);
+    const openedIndex = (path: string) => new IndexDb(path, options.verify);
+    const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
+    close = async () => {
+      work.close();
+      index.close();
+    };
+    let closeIdle = () => 0;
+    const disk = reclaimingDisk(options.disk ?? diskInPlace(work.ledger), () => closeIdle());
+    const folder = storeFolder(options, work, disk);
+    await recoverClaims(folder, databases, how, now);
+    if (work.registerIndex(index.identity, index.isEmpty()) && work.isBehind()) {
+      const note = "it will be rebuilt from the session logs; nothing is lost";
+      report({ kind: "rebuilt", file: join(databases, indexDbName), note });
+    }
+    const catalog = openCatalog(options, folder, index);
+    close = () => catalog.close();
+    closeIdle = () => catalog.closeIdle();
+    await catalog.mover.finish(clock.now());
+    await catalog.finishTodos();
+    catalog.feed.finishErase();
+    return storeOn(catalog, folder);
+  } catch (error) {
+    await close();
+    throw error;
   }
-  if (isOfExternalStore(work.ledger)) {
-    work.close();
+}
+
+/** Throws if the folder belongs to an unfinished migration or to another kind of store. */
+function refuseForeignFolder({ ledger }: WorkDb, root: string): void {
+  if (ledger.sql("SELECT 1 FROM facts WHERE name = ?").get(unfinishedFact) !== undefined)
+    throw unfinishedError();
+  if (isOfExternalStore(ledger))
     throw new SkeinError("conflict", {
       problem: `The folder ${root} contains the runs of an external store`,
       advice: "Open it with the program that uses that store, or choose a different folder",
     });
-  }
-  const openedIndex = (path: string) => new IndexDb(path, options.verify);
-  const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
-  let closeIdle = () => 0;
-  const disk = reclaimingDisk(options.disk ?? diskInPlace(work.ledger), () => closeIdle());
+}
+
+function storeFolder(
+  { root, clock = systemClock, ...options }: FilesStoreOptions,
+  work: WorkDb,
+  disk: Disk,
+): StoreFolder {
+  const newId = options.newId ?? createIdSource(clock);
   const lock: LockSettings = {
     disk,
     clock,
@@ -157,45 +187,46 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     exclusively: (act) => work.exclusively(act),
     sleep: async (ms) => void (await sleep(ms)),
   };
-  const { cwdFor = () => "" } = options;
-  const folder = { root, disk, work, namespace, report, newId, lock, cwdFor };
-  if (work.isNew()) {
-    const sessions = rebuildClaims(folder);
-    const counts = readWorkCounts(disk, join(databases, workCountsName));
-    await adoptAll(folder);
-    // A salvage has already recorded its losses. The lost rows might include the one that marks the database as used.
-    const isLost = how === "unreadable" || sessions > 0 || counts !== null;
-    if (isLost && how !== "salvaged")
-      noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
-    work.begin(clock.now());
-  } else if (how === "salvaged") rebuildClaims(folder);
-  if (work.registerIndex(index.identity, index.isEmpty()) && work.isBehind()) {
-    const note = "it will be rebuilt from the session logs; nothing is lost";
-    report({ kind: "rebuilt", file: join(databases, indexDbName), note });
+  const { namespace = defaultNamespace, report = () => undefined, cwdFor = () => "" } = options;
+  return { root, disk, work, namespace, report, newId, lock, cwdFor };
+}
+
+/** Rebuilds what `work.db` has lost from the session files. */
+async function recoverClaims(
+  folder: StoreFolder,
+  databases: string,
+  how: "as it was" | "salvaged" | "unreadable",
+  now: number,
+): Promise<void> {
+  const { work, disk, lock, report } = folder;
+  if (!work.isNew()) {
+    if (how === "salvaged") rebuildClaims(folder);
+    return;
   }
+  const sessions = rebuildClaims(folder);
+  const counts = readWorkCounts(disk, join(databases, workCountsName));
+  await adoptAll(folder);
+  // A salvage has already recorded its losses. The lost rows might include the one that marks the database as used.
+  const isLost = how === "unreadable" || sessions > 0 || counts !== null;
+  if (isLost && how !== "salvaged")
+    noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
+  work.begin(lock.clock.now());
+}
+
+function openCatalog(options: FilesStoreOptions, folder: StoreFolder, index: IndexDb): SessionCatalog {
+  const { root, disk, work, newId, report, lock } = folder;
+  const { databases = root, durability = "full", tailBytes = defaultTailBytes } = options;
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
   const isThreaded = options.disk === undefined && options.index !== "in place";
   const places = { root, databases, identity: work.ledger.identity };
   const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
-  const durability = options.durability ?? "full";
-  const { tailBytes = defaultTailBytes } = options;
-  const settings = {
-    root,
-    databases,
-    disk,
-    clock,
-    newId,
-    durability,
-    tailBytes,
-    mostOpen: maxOpenSessions(),
-    report,
-    lock,
-  };
-  const catalog = new SessionCatalog(work, index, service, settings);
-  closeIdle = () => catalog.closeIdle();
-  await catalog.mover.finish(clock.now());
-  await catalog.finishTodos();
-  catalog.feed.finishErase();
+  const { clock } = lock;
+  const settings = { root, databases, disk, clock, newId, durability, tailBytes, report, lock };
+  return new SessionCatalog(work, index, service, { ...settings, mostOpen: maxOpenSessions() });
+}
+
+function storeOn(catalog: SessionCatalog, folder: StoreFolder): FilesStore {
+  const { root, disk, work, namespace, lock } = folder;
   const watch = new ChangeFeed();
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);
@@ -209,7 +240,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     sessions,
     search: new FileSearch(catalog),
     state: new FileState(root, work, lock),
-    blobs: new FileBlobs(settings, homeFor),
+    blobs: new FileBlobs(catalog.settings, homeFor),
     watch,
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalog.close(),
