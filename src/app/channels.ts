@@ -61,6 +61,7 @@ function openChat(
     approvals: {
       placeOf: (runId) => findApprovalPlace(app, id, runId),
       approval: (approvalId) => app.runs.approval(approvalId),
+      openApprovals: (runId) => app.runs.approvals({ runId, open: true }),
       resolve: (approvalId, answer, by) => app.runs.resolveApproval(approvalId, answer, by),
       redact: (text) => redactor.redact(text).text,
     },

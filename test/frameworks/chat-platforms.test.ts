@@ -216,6 +216,34 @@ describe("approvals", () => {
     await telegram.call("sendMessage", 1);
   });
 
+  test("[CHT7] buttons that could not be posted are posted later, and the answer is shown in place of them", async () => {
+    const { telegram, model, telegramSends } = bind(await openWorld({ ask: ["sessions_list"] }));
+    const busy = { status: 502, body: { ok: false, error_code: 502, description: "Bad Gateway" } };
+    await telegramSends(telegram.update({ text: "list them" }));
+    telegram.failNext("sendMessage", busy, busy);
+    telegram.failNext("editMessageText", busy);
+    (await model.request(0)).callTool("sessions_list", {});
+    const card = await telegram.call("sendMessage");
+    await telegramSends(telegram.press(card, 5001, "Approve", ann));
+    (await model.request(1)).finish("That is all.");
+    const edits = () => telegram.of("editMessageText").map(({ params }) => params.text);
+    await soon(() => edits().join()).toMatch(/was approved by Ann/);
+  });
+
+  test("[CHT7] buttons that were not posted before a restart are posted after it", async () => {
+    const { world, telegram, model, telegramSends } = bind(await openWorld({ ask: ["sessions_list"] }));
+    const forbidden = { status: 403, body: { ok: false, error_code: 403, description: "Forbidden" } };
+    await telegramSends(telegram.update({ text: "list them" }));
+    telegram.failNext("sendMessage", forbidden);
+    (await model.request(0)).callTool("sessions_list", {});
+    await soon(() => world.openApprovals()).toBe(1);
+    await world.restart();
+    const card = await telegram.call("sendMessage");
+    await telegramSends(telegram.press(card, 5001, "Approve", ann));
+    (await model.request(1)).finish("That is all.");
+    await telegram.call("sendMessage", 1);
+  });
+
   test("[CHT8] only the configured approvers can answer, whoever wrote", async () => {
     const { world, telegram, model, telegramSends } = bind(
       await openWorld({ ask: ["sessions_list"], channel: 'approvers: ["6"]' }),
@@ -441,6 +469,19 @@ describe("GitHub", () => {
     const { params } = await github.call(comments);
     expect(String(params.body)).toContain("Yes, since noon.");
     expect(await world.keys()).toEqual(["agent:main:gh:group:acme/loom:thread:issue%3A5"]);
+  });
+
+  test("[CHT2] an answer whose comment a person has deleted is posted again", async () => {
+    const world = await openWorld();
+    const { github, model } = world;
+    await world.githubSends(github.event("@skein-helper Is it fixed?"));
+    const request = await model.request(0);
+    request.stream("Yes, since");
+    await github.call(comments);
+    github.failNext("/repos/acme/loom/issues/comments/700", { status: 404, body: { message: "Not Found" } });
+    request.finish("Yes, since noon.");
+    const { params } = await github.call(comments, 1);
+    expect(String(params.body)).toContain("Yes, since noon.");
   });
 
   test("[CHT3] an event with an invalid signature is rejected", async () => {

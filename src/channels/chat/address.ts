@@ -29,7 +29,7 @@ export function addressOf(
   };
 }
 
-/** Whether a thread is part of a larger conversation, so that joining it does not mean joining that conversation. */
+/** Whether a thread is part of a larger conversation. Joining such a thread does not mean joining the conversation. */
 export function isSubthread(adapter: ChatAdapter, threadId: string): boolean {
   return threadPart(threadId, adapter.channelIdFromThreadId(threadId)) !== "";
 }

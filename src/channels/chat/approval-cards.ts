@@ -1,10 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
-import type { SkeinEvent } from "../../core/events.ts";
 import { cutText, inLine } from "../../core/text.ts";
 import type { Approval } from "../../runs/contract.ts";
 import type { CardButton, ChatAction, ChatAdapter, ChatPackages } from "./chat-sdk.ts";
 import type { ChatState } from "./chat-state.ts";
 import type { AnswerPlace } from "./live-answers.ts";
+import { errorAdvice } from "./platform-errors.ts";
 
 /** Where an approval is requested and who may answer it. */
 export interface ApprovalPlace extends AnswerPlace {
@@ -16,6 +16,8 @@ export interface ApprovalPorts {
   /** Returns `null` if the run does not belong to a conversation on this channel. */
   placeOf(runId: string): Promise<ApprovalPlace | null>;
   approval(approvalId: string): Promise<Approval | null>;
+  /** Returns a run's approvals that have no answer yet. */
+  openApprovals(runId: string): Promise<readonly Approval[]>;
   /** The first answer is final. A late one is recorded as expired. */
   resolve(approvalId: string, answer: "approved" | "denied", by: string): Promise<unknown>;
   redact(text: string): string;
@@ -56,19 +58,18 @@ export class ApprovalCards {
     this.#options = options;
   }
 
-  /** Posts the buttons for an approval that a run in this process has requested. */
-  async ask(chat: OpenChat, event: SkeinEvent<"approval.requested">): Promise<void> {
+  /** Posts the buttons for an approval that a run in this process has requested, unless they have been posted. */
+  async ask(chat: OpenChat, { approvalId, runId, ...request }: Approval): Promise<void> {
     const { state, placeOf, redact } = this.#options;
-    const place = event.runId === undefined ? null : await placeOf(event.runId);
-    // A run that continues after a crash requests the same approval again.
-    if (place === null || (await state.get(cardKey(event.approvalId))) !== null) return;
+    const place = await placeOf(runId);
+    if (place === null || (await state.get(cardKey(approvalId))) !== null) return;
     const threadId = await chat.threadOf(place);
-    const tool = inLine(event.toolName, 100);
-    const given = redact(JSON.stringify(event.arguments, null, 1));
+    const tool = inLine(request.toolName, 100);
+    const given = redact(JSON.stringify(request.arguments, null, 1));
     const text = `Approval needed: *${tool}*\n${cutText(given, longestArguments)}`;
     const button = (id: string, label: string, style: CardButton["style"]): CardButton => ({
       ...{ id, label, style },
-      value: event.approvalId,
+      value: approvalId,
     });
     const buttons = [button(approveAction, "Approve", "primary"), button(denyAction, "Deny", "danger")];
     const { id: messageId } = await chat.adapter.postMessage(
@@ -76,8 +77,8 @@ export class ApprovalCards {
       chat.packages.createCard(text, buttons),
     );
     const card: PostedCard = { threadId, messageId, tool };
-    await state.set(cardKey(event.approvalId), card, keptMs);
-    const approval = await this.#options.approval(event.approvalId);
+    await state.set(cardKey(approvalId), card, keptMs);
+    const approval = await this.#options.approval(approvalId);
     if (approval !== null && approval.answer !== null) await this.close(chat, approval);
   }
 
@@ -105,8 +106,9 @@ export class ApprovalCards {
   ): Promise<void> {
     const { state } = this.#options;
     const card = await state.get<PostedCard>(cardKey(approvalId));
+    const closed = `${cardKey(approvalId)}:closed`;
     // Every process receives the answer, but only one of them shows it.
-    if (card === null || !(await state.setIfNotExists(`${cardKey(approvalId)}:closed`, true, keptMs))) return;
+    if (card === null || !(await state.setIfNotExists(closed, true, keptMs))) return;
     const name = by === null ? "" : ` by ${/\((.*)\)$/.exec(by)?.[1] ?? by}`;
     const words = {
       approved: `was approved${name}`,
@@ -114,7 +116,13 @@ export class ApprovalCards {
       expired: "was not answered in time",
     };
     const text = `*${card.tool}* ${words[answer ?? "expired"]}.`;
-    await chat.adapter.editMessage(card.threadId, card.messageId, chat.packages.createCard(text, []));
+    try {
+      await chat.adapter.editMessage(card.threadId, card.messageId, chat.packages.createCard(text, []));
+    } catch (error) {
+      if (errorAdvice(error).isMessageGone) return;
+      await state.delete(closed);
+      throw error;
+    }
   }
 
   /**

@@ -2,7 +2,7 @@ import type { RedactionStream } from "../../access/redaction/redactor.ts";
 import type { ChatAdapterName } from "../../config/sections/chat-adapters.ts";
 import { platformOf } from "../../config/sections/chat-adapters.ts";
 import type { Clock } from "../../core/clock.ts";
-import { later, sleep } from "../../core/concurrency.ts";
+import { KeyedMutex, later, sleep } from "../../core/concurrency.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { ScriptEngine } from "../../core/script.ts";
@@ -22,7 +22,7 @@ import { connectChat } from "./connect-chat.ts";
 import type { AnswerPlace } from "./live-answers.ts";
 import { LiveAnswers } from "./live-answers.ts";
 import { loadPackages } from "./load-packages.ts";
-import { toDeliveryError } from "./platform-errors.ts";
+import { errorAdvice, toDeliveryError } from "./platform-errors.ts";
 import { readMessage } from "./read-message.ts";
 
 export interface ChatChannelSettings {
@@ -72,6 +72,8 @@ interface ConnectedChat extends OpenChat {
  */
 const listenMs = 24 * 3_600_000;
 const pauseMs = 5000;
+/** After these delays, an approval can still be answered in the console. */
+const retryDelaysMs = [500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 60_000, 60_000, 60_000];
 
 /** Creates a channel to a chat platform. The Chat SDK is loaded, and the platform is called, on first use. */
 export function createChatChannel(options: ChatChannelOptions): ChatChannel {
@@ -91,6 +93,7 @@ class SdkChannel implements ChatChannel {
   readonly #stops: (() => void)[];
   #connected: Promise<ConnectedChat> | null = null;
   readonly #closing = new AbortController();
+  readonly #arrivals = new KeyedMutex();
 
   constructor(options: ChatChannelOptions) {
     const { id, settings, clock, report } = options;
@@ -122,11 +125,16 @@ class SdkChannel implements ChatChannel {
     this.#stops = [
       options.watchHere((event) => {
         if (canEdit) this.#live.take(event);
-        if (event.type === "approval.requested") this.#do((chat) => this.#cards.ask(chat, event));
+        // A run that has lost its process continues here and does not request its approvals again.
+        const hasAsked = event.type === "approval.requested" || event.type === "run.recovered";
+        if (hasAsked && event.runId !== undefined) void this.#askApprovals(event.runId);
       }),
       options.watchAll((event) => {
         if (event.type === "approval.resolved")
-          this.#do((chat) => this.#cards.close(chat, event), event.approvalId);
+          void this.#repeat(async () => {
+            if (await this.#cards.isPosted(event.approvalId))
+              await this.#cards.close(await this.#connect(), event);
+          });
       }),
     ];
   }
@@ -183,7 +191,7 @@ class SdkChannel implements ChatChannel {
     }
   }
 
-  /** A failed attempt is repeated on the next use. */
+  /** Returns the connection, which is opened on first use. A failed attempt is repeated on the next use. */
   #connect(): Promise<ConnectedChat> {
     if (this.#closing.signal.aborted) {
       const problem = `Channel "${this.id}" was closed`;
@@ -218,6 +226,11 @@ class SdkChannel implements ChatChannel {
   /** Accepts a message. Messages from other bots are ignored, because two bots could answer each other forever. */
   async #receive(adapter: ChatAdapter, thread: ChatThread, message: ChatMessage): Promise<void> {
     if (message.author.isBot === true) return;
+    // A message must not overtake an earlier one whose files are still being downloaded.
+    await this.#arrivals.run(thread.id, () => this.#accept(adapter, thread, message));
+  }
+
+  async #accept(adapter: ChatAdapter, thread: ChatThread, message: ChatMessage): Promise<void> {
     const address = addressOf(adapter, thread.id, message);
     await this.#addresses.remember(address, thread.id);
     const content = await readMessage(adapter, message);
@@ -249,18 +262,29 @@ class SdkChannel implements ChatChannel {
     await this.#writer.show(adapter, answer, []);
   }
 
-  /**
-   * Runs an action that no caller waits for. With an `approvalId`, runs it only if this channel has posted that
-   * approval.
-   */
-  #do(act: (chat: ConnectedChat) => Promise<void>, approvalId?: string): void {
-    const run = async () => {
-      if (approvalId !== undefined && !(await this.#cards.isPosted(approvalId))) return;
-      await act(await this.#connect());
-    };
-    run().catch((error) => {
-      if (!this.#closing.signal.aborted) this.#options.report(error);
+  #askApprovals(runId: string): Promise<void> {
+    const { approvals } = this.#options;
+    return this.#repeat(async () => {
+      const place = await approvals.placeOf(runId);
+      for (const approval of place === null ? [] : await approvals.openApprovals(runId))
+        await this.#cards.ask(await this.#connect(), approval);
     });
+  }
+
+  /** Repeats an action that no caller waits for until it succeeds or another attempt would be useless. */
+  async #repeat(act: () => Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    for (const delay of retryDelaysMs) {
+      try {
+        return await act();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#options.report(error);
+        const { isPermanent, retryAfterMs } = errorAdvice(error);
+        if (isPermanent) return;
+        await sleep(Math.max(delay, retryAfterMs ?? 0), signal).catch(() => undefined);
+      }
+    }
   }
 }
 

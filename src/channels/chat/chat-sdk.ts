@@ -1,6 +1,6 @@
 /**
- * The parts of the Chat SDK that Skein uses. The types are structural, because the packages are optional and are found
- * at run time.
+ * The parts of the Chat SDK that Skein uses. The types are structural, because the packages are optional and are
+ * located at run time.
  */
 
 export interface ChatAuthor {
@@ -48,7 +48,8 @@ export interface ChatAdapter {
   editMessage(threadId: string, messageId: string, message: Postable): Promise<unknown>;
   deleteMessage(threadId: string, messageId: string): Promise<void>;
   /**
-   * Receives messages over a connection to the platform for a limited time. `waitUntil` receives a promise for its end.
+   * Receives messages over a connection to the platform for a limited time. `waitUntil` receives a promise that settles
+   * when the connection ends.
    */
   startGatewayListener?(
     options: { readonly waitUntil: (task: Promise<unknown>) => void },

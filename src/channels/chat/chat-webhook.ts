@@ -28,7 +28,7 @@ export async function answerWebhook(
           tasks.push(task);
         },
         propagateHandlerErrors: true,
-        // A message that arrives again finds its run. The SDK would remember a message only for minutes.
+        // Skein recognizes a repeated message by its run. The SDK would recognize it for only a few minutes.
         deduplicate: false,
       });
       // A task can add more tasks.

@@ -29,8 +29,8 @@ interface ConnectOptions {
 }
 
 /**
- * The setting with the token of the bot's own account. Without that account's ID, the bot would answer itself and miss
- * mentions.
+ * The setting that contains the token of the bot's own account. If the platform does not accept the token, the
+ * account's ID is unknown, and the bot would answer itself and miss mentions.
  */
 const ownAccountTokens: Partial<Record<ChatAdapterName, string>> = { slack: "botToken", github: "token" };
 

@@ -4,6 +4,7 @@ import { deliveryError } from "../contract.ts";
 
 interface PlatformError {
   readonly code?: unknown;
+  readonly status?: unknown;
   readonly retryAfter?: unknown;
   readonly retryAfterMs?: unknown;
   readonly data?: { readonly error?: unknown };
@@ -12,7 +13,7 @@ interface PlatformError {
 interface ErrorAdvice {
   /** `true` if the same call would fail again. */
   readonly isPermanent: boolean;
-  /** `true` if the message to be edited no longer exists. */
+  /** `true` if the message to be edited might no longer exist. */
   readonly isMessageGone: boolean;
   readonly retryAfterMs: number | null;
 }
@@ -25,14 +26,14 @@ const permanentSlackErrors =
 const gone =
   /message_not_found|cant_update_message|edit_window_closed|message to edit not found|message can't be edited|unknown message/i;
 
-/** Interprets a platform's error. The adapters throw their own errors and those of the platforms' libraries. */
+/** Interprets a platform's error. Adapters throw their own errors and errors from the platforms' libraries. */
 export function errorAdvice(error: unknown): ErrorAdvice {
-  const { code, retryAfter, retryAfterMs, data } = (
+  const { code, status, retryAfter, retryAfterMs, data } = (
     typeof error === "object" ? (error ?? {}) : {}
   ) as PlatformError;
   const text = thrownText(error);
   const slackError = typeof data?.error === "string" ? data.error : "";
-  const isMessageGone = gone.test(slackError) || gone.test(text);
+  const isMessageGone = code === "NOT_FOUND" || status === 404 || gone.test(slackError) || gone.test(text);
   const seconds = typeof retryAfter === "number" ? retryAfter * 1000 : null;
   return {
     isMessageGone,

@@ -18,8 +18,8 @@ interface ReadFile {
 }
 
 /**
- * Returns a message's text and images. The content of a text file is appended to the text. For any other file, only its
- * name, type and size are appended. If a file cannot be downloaded, its message is still read.
+ * Returns a message's text and images. The content of a text file is appended to the text. For any other file, and for
+ * a file that is too large or cannot be downloaded, only its name, type and size are appended.
  */
 export async function readMessage(
   adapter: ChatAdapter,
