@@ -88,15 +88,20 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
   const { provider, model, usage } = message;
   const named = provider && model && !isNote(message) ? { model: { provider, modelId: model } } : {};
   if (usage === undefined) return { ...digest, ...named };
-  const tokens = usage.totalTokens ?? 0;
+  const tokens = toTokenCount(usage.totalTokens);
   const cost = message.skein?.costKnown === false ? undefined : usage.cost?.total;
   const spent = isOurs
     ? {
-        totalTokens: digest.totalTokens + tokens,
+        totalTokens: toTokenCount(digest.totalTokens + tokens),
         costUsd: cost === undefined || digest.costUsd === null ? null : digest.costUsd + cost,
       }
     : {};
   return { ...digest, ...named, ...spent, contextTokens: tokens > 0 ? tokens : digest.contextTokens };
+}
+
+/** Other programs can report any number. The index accepts only integers. */
+export function toTokenCount(value: unknown): number {
+  return typeof value === "number" && value > 0 ? Math.min(Math.round(value), Number.MAX_SAFE_INTEGER) : 0;
 }
 
 /** Returns the first line under the heading "Goal". */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
+import { toTokenCount } from "../digest.ts";
 import { channelOf, namesOf } from "../list-query.ts";
 import type { TextWords } from "../search/words.ts";
 import { codesOf } from "../search/words.ts";
@@ -380,7 +381,9 @@ export class IndexDb {
     return Number(this.db.sql(sql).get(home, agentId)?.count);
   }
 
-  putSession(record: ListedSession, home: string, known: Known): void {
+  putSession(listed: ListedSession, home: string, known: Known): void {
+    const totalTokens = toTokenCount(listed.digest.totalTokens);
+    const record = { ...listed, digest: { ...listed.digest, totalTokens } };
     const { uid, userId, agentId, kind, meta, updatedAt, key } = record;
     const special = key === "global" || key === "unknown" ? key : null;
     this.db.run(
