@@ -1,5 +1,5 @@
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import { Annotation, END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph-checkpoint";
 import { SkeinSaver, SkeinStore } from "skein/langgraph";
 import type { Store } from "skein/store";
@@ -94,6 +94,38 @@ describe("a graph with a SkeinSaver", () => {
     const shown = page?.entries.filter(({ type }) => type === "message") ?? [];
     expect(shown).toHaveLength(6);
   });
+
+  test.each([
+    ["MemorySaver", () => new MemorySaver()],
+    ["SkeinSaver", () => new SkeinSaver({ store, userId: "forker" })],
+  ])(
+    "[LGR4] with a %s, a branch does not take a value that another branch has cleared",
+    async (_, create) => {
+      const State = Annotation.Root({
+        n: Annotation<number>({ reducer: (a, b) => a + b, default: () => 0 }),
+      });
+      let last = 3;
+      let calls = 0;
+      const work = () => {
+        calls += 1;
+        return { n: 1 };
+      };
+      const graph = new StateGraph(State)
+        .addNode("work", work)
+        .addEdge(START, "work")
+        .addConditionalEdges("work", ({ n }) => (n >= last ? END : "work"), ["work", END])
+        .compile({ checkpointer: create() });
+      await graph.invoke({ n: 0 }, at("loop"));
+      const history = await Array.fromAsync(graph.getStateHistory(at("loop")));
+      const first = history.find(({ next, values }) => next.includes("work") && values.n === 0);
+      last = 1;
+      calls = 0;
+      await graph.invoke(null, first?.config as ReturnType<typeof at>);
+      expect((await graph.getState(at("loop"))).next).toEqual([]);
+      await graph.invoke(null, at("loop"));
+      expect(calls).toBe(1);
+    },
+  );
 
   test("[LGR3] tool calls, their results and the usage are shown", async () => {
     const saver = new SkeinSaver({ store, userId: "dee" });

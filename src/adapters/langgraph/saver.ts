@@ -124,9 +124,10 @@ export class SkeinSaver extends BaseCheckpointSaver {
     const { channel_values, ...rest } = copyCheckpoint(checkpoint);
     const values: Record<string, ValueRecord> = {};
     for (const channel of Object.keys(newVersions)) {
-      if (!Object.hasOwn(channel_values, channel)) continue;
       const base = { index, namespace, parentId, channel };
-      values[channel] = await this.#toValueRecord(channel_values[channel], base);
+      values[channel] = Object.hasOwn(channel_values, channel)
+        ? await this.#toValueRecord(channel_values[channel], base)
+        : { empty: true };
     }
     const record = {
       namespace,
@@ -196,8 +197,8 @@ export class SkeinSaver extends BaseCheckpointSaver {
   }
 
   /**
-   * Appends the checkpoint together with its new messages. The messages follow those kept from the parent checkpoint,
-   * so a thread that continues from an earlier checkpoint becomes a branch.
+   * Appends the checkpoint together with its new messages. The new messages follow the messages kept from the parent
+   * checkpoint, so a thread that continues from an earlier checkpoint becomes a branch.
    */
   async #append(sessionId: string, index: ThreadIndex, record: CheckpointRecord): Promise<void> {
     const { namespace, parentId, values } = record;

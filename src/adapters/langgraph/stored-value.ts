@@ -20,7 +20,7 @@ export async function loadValue<T>(serde: SerializerProtocol, stored: StoredValu
 
 /**
  * One version of a channel's value. An array is stored as its difference from an earlier version: how many of its first
- * elements are kept, and the elements that follow them. A list of messages therefore takes space once rather than once
+ * elements are kept, and the elements that follow them. A list of messages is therefore stored once rather than once
  * per step.
  */
 export type ChannelValue = ListVersion | { readonly whole: StoredValue };

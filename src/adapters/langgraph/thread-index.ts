@@ -8,17 +8,19 @@ export const checkpointType = "skein.langgraph.checkpoint";
 export const writesType = "skein.langgraph.writes";
 
 /**
- * A value in a record. The items of a list follow the first `keep` items that the list had in the parent checkpoint.
+ * A value in a record, or the mark of a channel that was cleared. The items of a list follow the first `keep` items that
+ * the list had in the parent checkpoint.
  */
 export type ValueRecord =
   | { readonly whole: StoredValue }
+  | { readonly empty: true }
   | {
       readonly keep: number;
       readonly items: readonly unknown[];
       readonly shown?: readonly (string | null)[];
     };
 
-/** What one `put` writes. */
+/** The record that one call to `put` writes. */
 export interface CheckpointRecord {
   readonly namespace: string;
   readonly checkpointId: string;
@@ -30,7 +32,7 @@ export interface CheckpointRecord {
   readonly values: Readonly<Record<string, ValueRecord>>;
 }
 
-/** What one `putWrites` writes. */
+/** The record that one call to `putWrites` writes. */
 export interface WritesRecord {
   readonly namespace: string;
   readonly checkpointId: string;
@@ -115,7 +117,8 @@ export class ThreadIndex {
     this.#checkpoints.set(namespace, known.set(checkpointId, { record, values }));
   }
 
-  #own(own: ValueRecord, namespace: string, parentId: string | null, channel: string): ChannelValue {
+  #own(own: ValueRecord, namespace: string, parentId: string | null, channel: string): ChannelValue | null {
+    if ("empty" in own) return null;
     if ("whole" in own) return own;
     const { keep, items, shown = items.map(() => null) } = own;
     return { base: keep === 0 ? null : this.baseOf(namespace, parentId, channel), keep, items, shown };
@@ -128,8 +131,7 @@ export class ThreadIndex {
     channel: string,
     version: number | string,
   ): ChannelValue | null {
-    const before = parent?.values.get(channel);
-    if (before !== undefined && parent?.record.versions[channel] === version) return before;
+    if (parent?.record.versions[channel] === version) return parent.values.get(channel) ?? null;
     return this.#lastValues.get(toKey(namespace, channel, String(version))) ?? null;
   }
 
