@@ -246,7 +246,7 @@ export async function openSkein(
   }
 }
 
-/** Whether the options say where sessions are stored, so that the configured store does not apply. */
+/** Whether the options specify where sessions are stored. If they do, the configured store is ignored. */
 function isPlaced({ backend, store, memory }: SkeinOptions): boolean {
   return backend !== undefined || store !== undefined || memory === true;
 }

@@ -6,8 +6,8 @@ import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/
 import type { ModelInfo } from "../transcript/model-table.ts";
 
 /**
- * Answers one turn of a session. A runtime has no access to stores, queues or leases. Its `Turn` provides everything it
- * needs.
+ * Executes the turns of sessions. A runtime has no access to stores, queues or leases. The `Turn` that it receives
+ * provides everything it needs.
  */
 export interface Runtime {
   /** Continues the session until the turn ends. Throws a SkeinError if it cannot continue. */
@@ -138,7 +138,7 @@ export interface AcpLink {
   /** If set to `run`, the agent's process ends with the run. */
   readonly mode: "run" | "session";
   /**
-   * `true` if an earlier owner of the run crashed or stopped. Parts of the prompt might then have been carried out.
+   * `true` if an earlier owner of the run crashed or stopped. Parts of the prompt might already have been carried out.
    */
   readonly wasBegun: boolean;
   /** Stores both values with the session. Call this before the first prompt. */
@@ -192,7 +192,7 @@ export interface Said {
   /** The message that was written, or `null` if the guard rejected it. */
   readonly entry: Entry | null;
   readonly refused: string | null;
-  /** `true` if every call in the answer was invalid and removed. A message explains why to the model. */
+  /** `true` if every call in the answer was invalid and removed. Another message tells the model why. */
   readonly hasOnlyInvalidCalls?: true;
 }
 
@@ -247,8 +247,8 @@ export interface Tool {
   /** `true` if the tool runs after all other calls in its message, so that it sees what they started. */
   readonly isLast?: boolean;
   /**
-   * Returns the arguments to write to the log. The call itself receives all arguments. If absent, all arguments are
-   * logged too.
+   * Returns the arguments to write to the log. The call itself always receives all arguments. If this method is absent,
+   * all arguments are logged.
    */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;

@@ -6,7 +6,7 @@ import { SkeinError } from "../core/errors.ts";
 
 type Loaded = Pick<LoadedConfig, "config" | "file" | "root">;
 
-/** A chat channel and its packages, or why they cannot be used. */
+/** A chat channel with its packages, or with the reason why they cannot be used. */
 export interface ChatPackagesReport {
   readonly name: string;
   readonly platform: string;

@@ -32,7 +32,7 @@ const wakesWorker: ReadonlySet<string> = new Set([
 
 export function createEngine(app: App, leaseMs: number): Engine {
   const { store, runs, bus, owner, clock, outgoing, report } = app;
-  // Other processes must not see the events of a session's next run before those of this one.
+  // Other processes must not see the events of a session's next run before the events of this run.
   const execute = async (claim: Claim, signal: AbortSignal) => {
     await app.events.catchUp();
     try {

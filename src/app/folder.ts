@@ -89,8 +89,8 @@ export interface FolderOptions {
   /** Called with everything that was repaired or could not be repaired. */
   report?(found: Recovery): void;
   /**
-   * Checks the databases before they are used, and salvages the readable content of damaged ones. Lists the schemas in
-   * `work.db` other than those of sessions and runs.
+   * If set, the databases are checked before they are used, and the readable content of damaged databases is salvaged.
+   * `schemas` lists the schemas in `work.db`, except the schemas of sessions and runs.
    */
   readonly fix?: { readonly schemas: readonly SchemaVersion[] };
   /** Returns the default working directory of a user's agent, for session files found in the folder. */

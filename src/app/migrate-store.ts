@@ -19,7 +19,7 @@ export type { MoveStage } from "../store/migrate/move-store.ts";
 export interface MigrateOptions extends Pick<MoveOptions, "progress"> {
   readonly from: StoreAddress;
   readonly to: StoreAddress;
-  /** Roles other than those in the addresses. They apply to the database whose host and name they share. */
+  /** Addresses with other roles. Each one is used only if its host and database name match the address being opened. */
   readonly roles: { readonly workerUrl: string | null; readonly migratorUrl: string | null };
   readonly now: number;
   /** How to handle log lines that cannot be read. */

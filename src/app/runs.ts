@@ -58,7 +58,7 @@ export function attachIdleRuns(store: WorkingStore): LedgerRuns {
   return runs;
 }
 
-/** Returns the functions of the session store that its run store uses. */
+/** Returns the functions of the session store that the run store uses. */
 function rim(
   store: WorkingStore,
 ): Pick<

@@ -125,8 +125,9 @@ export class SessionTools implements SessionToolCalls {
   }
 
   /**
-   * A read-only call creates nothing. It acts for its session only if the session exists. A node is an external
-   * program. Its session is created when it first starts something, and until then it acts without a session.
+   * Returns the requester of a call. A read-only call does not create a session, so the call is rejected if it names a
+   * session that does not exist. A node is an external program, whose session is created by its first call that is not
+   * read-only. Until then, the node acts without a session, as does a read-only call that names no session.
    */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, agents } = this.#app;

@@ -173,7 +173,7 @@ export class Chat {
     this.#printer.endLine();
     if (state === "aborted") this.#printer.note("aborted");
     else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
-    // Prints a reply that was not streamed completely. A merged message has no reply of its own to print.
+    // Prints a reply that was not streamed completely. A merged message has no separate reply.
     else if (run?.mergedInto === undefined && !this.#events.hasWholeReply(runId, reply))
       this.#printer.answer(reply);
   }

@@ -252,7 +252,10 @@ async function findExplained(
 /** The maximum number of runs and messages to list. The rest are only counted. */
 const mostListed = 20;
 
-/** Returns runs and messages that are waiting for a process with the right app or channel. */
+/**
+ * Returns findings about runs and messages that are waiting for a process with the right app or channel, and about runs
+ * whose process no longer exists.
+ */
 async function waitingWork(
   { runs }: FolderStore,
   { config }: LoadedConfig,

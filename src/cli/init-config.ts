@@ -115,7 +115,7 @@ interface FoundOllama {
 }
 
 const usualPort = "11434";
-/** Most machines have no Ollama server. A server whose address is given probably exists but might start slowly. */
+/** Most machines have no Ollama server. A server whose address is given probably exists, but might respond slowly. */
 const timeoutMs = { usual: 500, given: 10_000 };
 const mostBytes = 1_000_000;
 const mostModels = 100;

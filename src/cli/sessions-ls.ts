@@ -242,7 +242,7 @@ function printHits({ terminal, asker }: OpenCalls, { hits, indexing }: SearchPay
   }
 }
 
-/** Marks the matched words of a snippet that is shown as one line, up to where the line differs from the snippet. */
+/** Marks the matched words in a snippet that was reduced to one line. Stops where the line differs from the snippet. */
 function markWords(
   terminal: Terminal,
   line: string,

@@ -101,7 +101,7 @@ interface ToolCall {
   readonly key?: string | undefined;
 }
 
-/** Prints the activity that the tool has started while the call is waiting. */
+/** While the call is waiting, prints the output of the runs that the tool has started. */
 export interface Watched {
   /** Prints any output that must come before the result. */
   beforeResult(result: ToolResult): Promise<void>;

@@ -28,7 +28,7 @@ const steadyMs = 5000;
 
 /**
  * When many clients reconnect at the same time, the gateway accepts them one by one. A client that gives up goes to the
- * end of the queue. The handshake timeout therefore doubles after each handshake that timed out, up to this factor.
+ * end of the queue. The handshake timeout therefore doubles after each handshake that times out, up to this factor.
  */
 const mostPatience = 8;
 
@@ -207,7 +207,7 @@ export class Requests {
   /** From the gateway's `hello`. */
   frameBytes: number = wireLimits.frameBytes;
 
-  /** `send` writes to the open socket. If it is `null`, the request waits for the next socket. */
+  /** `send` writes to the open socket. If `send` is `null`, the request waits for the next socket. */
   add(
     method: string,
     params: unknown,

@@ -27,8 +27,8 @@ export interface ConnectOptions {
   /** The name of the client program, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
   /**
-   * The handshake timeout, 10 s by default. It doubles after each handshake that times out, up to eight times the
-   * value.
+   * The handshake timeout, 10 s by default. It doubles after each handshake that times out, up to eight times
+   * this value.
    */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
@@ -67,8 +67,8 @@ export interface SkeinClient extends WatchedCalls {
   follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
   /**
    * Immediately checks the connection and the streams' connections. A connection that is waiting before its next
-   * attempt reconnects immediately. An open one is replaced unless the gateway responds within five seconds. Call this
-   * method when a page or device wakes from sleep.
+   * attempt reconnects immediately. An open connection is replaced unless the gateway responds within five seconds.
+   * Call this method when a page or device wakes from sleep.
    */
   checkConnection(): void;
   /** Ends every stream without an error and rejects pending calls. */
@@ -76,9 +76,9 @@ export interface SkeinClient extends WatchedCalls {
 }
 
 /**
- * An error that the gateway returned, or a call whose outcome is unknown. `retryable` is `true` if a retry might
- * succeed. `reason` is the more specific code from `docs/errors.md`, if there is one. `remedy` is the last part of the
- * message, which says what to do next, if there is one.
+ * An error that the gateway returned, or the error for a call whose outcome is unknown. `retryable` is `true` if a
+ * retry might succeed. `reason` is the more specific code from `docs/errors.md`, if there is one. `remedy` is the last
+ * part of the message, which says what to do next, if there is one.
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@ export interface Backoff {
   readonly maxMs: number;
 }
 
-/** Returns a random delay between half of the exponential backoff and all of it. */
+/** Returns a random delay between 50% and 100% of the exponential backoff. */
 export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
   const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
   return whole / 2 + (whole / 2) * random();
@@ -70,7 +70,7 @@ export async function retryWhileTransient<T>(
   }
 }
 
-/** Whether the request was rejected before it started, which means that it is safe to resend. */
+/** Whether the request was rejected before it started. Such a request can safely be resent. */
 export function isRateLimited(error: unknown): boolean {
   return (error as { readonly code?: unknown } | null)?.code === "rate_limited";
 }

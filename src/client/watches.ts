@@ -6,8 +6,8 @@ import type { Timing } from "./retry.ts";
 import { retryWhileTransient } from "./retry.ts";
 
 /**
- * Signals that sessions might have new entries. Sessions share sockets, because a token can have only a few of them and
- * a client can follow many sessions.
+ * Signals that sessions might have new entries. Sessions share sockets, because a client can follow many sessions, but
+ * a token can have only a few sockets.
  */
 
 export interface WatchListener {

@@ -10,7 +10,7 @@ import { pathText } from "./tree.ts";
 /** Every process has these channels. */
 const builtInChannels = ["cli", "console"];
 
-/** Reports the agents and channels that channels and schedules refer to but that do not exist or cannot be used. */
+/** Reports references from channels and schedules to agents and channels that do not exist or cannot be used. */
 export function checkNames(
   config: Config,
   sources: ReadonlyMap<string, Source>,

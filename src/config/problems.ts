@@ -46,8 +46,8 @@ const mostPlaces = 5;
 export type ConfigError = SkeinError<"invalid_config"> & { readonly problems: readonly string[] };
 
 /**
- * Combines all problems into one error. The message describes the first one in full, and the others only by their
- * location.
+ * Combines all problems into one error. The message describes the first problem and gives the number of the others. It
+ * also lists the locations of the problems, up to a limit.
  */
 export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): ConfigError {
   const [first, ...others] = problems;

@@ -19,8 +19,8 @@ const labelInHeader =
 
 /**
  * Returns the parts of a message from another session that people want to see: the label of the session that ended, if
- * it has one, and what that session wrote, without the text that Skein adds for the model. Returns `null` if the message
- * quotes nothing.
+ * it has one, and what that session wrote, without the text that Skein adds for the model. Returns `null` if the
+ * message contains no quoted text.
  *
  * @example
  * ```ts
@@ -32,7 +32,7 @@ const labelInHeader =
 export function readAnnouncement(text: string): { readonly label: string; readonly reply: string } | null {
   const found = [...text.matchAll(fences)];
   if (found.length === 0) return null;
-  // The quoted text could contain a header, too.
+  // The quoted text could also contain a header.
   const header = text.slice(0, found[0]?.index);
   const label = labelInHeader.exec(header)?.groups?.label ?? "";
   const replies = found.map(({ groups }) => groups?.quoted ?? "").filter((each) => !isSilentReply(each));

@@ -18,8 +18,8 @@ export function fits<T>(schema: Schema<T>, value: unknown): value is T {
 }
 
 /**
- * Returns the first problems with a value, at most `max`. The list is empty if the value is valid. The work is bounded
- * by `max`, not by the value's size.
+ * Returns up to `max` problems with a value. The list is empty if the value is valid. The work is bounded by `max`, not
+ * by the value's size.
  */
 export function findProblems(schema: JsonSchema, value: unknown, max: number): readonly Problem[] {
   const check = compiled(schema);

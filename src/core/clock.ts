@@ -8,8 +8,8 @@ export const systemClock: Clock = { now: () => Date.now() };
 const iso = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/i;
 
 /**
- * Parses milliseconds since 1970 or an ISO 8601 string, which is in UTC unless it names a zone. Returns `null` for
- * anything else.
+ * Parses milliseconds since 1970 or an ISO 8601 string, which is in UTC unless it specifies a time zone. Returns `null`
+ * for anything else.
  */
 export function readTime(value: string | number): number | null {
   if (typeof value === "number") return Number.isFinite(value) ? Math.floor(value) : null;

@@ -65,8 +65,8 @@ export function isTimeZone(name: string): boolean {
 
 /**
  * Returns the due times of a valid expression. A time of day that a clock change skips is due at the change. A time of
- * day that occurs twice is due at its first occurrence. An expression with a step or a range of hours is due at the
- * times that exist.
+ * day that occurs twice is due at its first occurrence. An expression with a step, a list or a range of hours or
+ * minutes is instead due at every matching time that exists, including both occurrences of a repeated time.
  */
 export function dueTimes(expression: string, timeZone: string): DueTimes {
   const cron = new Cron(expression, { timezone: timeZone, mode: "5-part", paused: true });

@@ -23,7 +23,7 @@ interface Kinds {
     readonly attempt: number;
     readonly model: string | null;
     readonly lane?: string;
-    /** The time since the input was accepted. Only for the first start. */
+    /** The time since the input was accepted. Set only for the first start. */
     readonly queuedMs?: number;
     readonly startedBy?: string;
     /** Defaults to the agent in the key. */
@@ -99,7 +99,7 @@ interface Kinds {
   };
   /** A process is continuing a run whose owner was lost. */
   "run.recovered": { readonly attempt: number; readonly action: string };
-  /** A run that this one spawned. */
+  /** The state of a run that this one spawned has changed. */
   "run.child": { readonly childSessionKey: string; readonly childRunId: string; readonly state: string };
   "entry.appended": { readonly entry: Entry };
   "session.created": object;

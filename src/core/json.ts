@@ -96,7 +96,9 @@ export function stringifyDeep(value: unknown): string {
   return parts.join("");
 }
 
-/** Returns the table's own value for a name. Names come from outside, and a name could be "constructor". */
+/**
+ * Returns the value of an own property. Inherited ones are ignored, because a name from outside could be "constructor".
+ */
 export function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

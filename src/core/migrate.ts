@@ -4,7 +4,7 @@ import { isUsableBlock } from "./messages.ts";
 
 // Entries from earlier versions are migrated in memory. The file is not changed.
 
-/** Provides the ID and the parent for a line that has none, as in version 1. */
+/** Provides the ID and the parent for a line that lacks them, as in version 1. */
 export interface LineNeighbors {
   /**
    * The ID to assign to a line that has none. It is derived from the line number so that a file always gets the same
@@ -108,7 +108,10 @@ const provenanceTexts = [
   ...["rootId", "deliveryId"],
 ];
 
-/** Keeps `kind` even if another field is invalid. Otherwise, a message from another session would pass for a user's. */
+/**
+ * Keeps `kind` even if another field is invalid. Otherwise, a message from another session would pass for a message
+ * from a user.
+ */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
   const isUsable = ([field, value]: readonly [string, unknown]) => {
     if (field === "hops") return Number.isFinite(value);

@@ -86,7 +86,7 @@ interface Open {
 class JsonReader {
   readonly #text: string;
   readonly #open: Open[] = [];
-  /** The pieces read so far of a string whose end has not been reached. */
+  /** The pieces of an unfinished string that have been read, or `null` outside a string. */
   #pieces: string[] | null = null;
   at = 0;
   value: unknown;

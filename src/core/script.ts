@@ -76,7 +76,7 @@ export interface FenceScript {
   script(): Script<boolean>;
   /** Absent if the script only reads. */
   readonly durability?: DurabilityChoice;
-  /** `true` if it throws `locked` instead of waiting for another machine that is changing the user's runs. */
+  /** `true` to throw `locked` instead of waiting for another machine that is changing the user's runs. */
   readonly skipsLocked?: boolean;
   /** The run that writes, if the script does nothing but check that this run still holds its session. */
   readonly held?: { readonly runId: string; readonly fence: number };
@@ -132,9 +132,9 @@ export function runScript<T>(script: Script<T>, execute: (statement: Statement) 
 }
 
 /**
- * Whose rows a transaction changes. On a database that many machines share, it excludes other transactions of the same
- * user. `gateway` excludes other changes to the gateway's tokens and event numbers. `null` is for a transaction that
- * can safely run concurrently with any other.
+ * Whose rows a transaction changes. On a database that many machines share, the transaction excludes other transactions
+ * of the same user. `gateway` excludes other changes to the gateway's tokens and event numbers. `null` is for a
+ * transaction that can safely run concurrently with any other.
  */
 export type Whose =
   | { readonly userId: string | null }

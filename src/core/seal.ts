@@ -154,7 +154,7 @@ function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string
   }
 }
 
-/** Returns the fields that depend on the position, and those that are normalized. */
+/** Returns the fields that depend on the entry's position or are normalized. */
 function derived(draft: EntryDraft, place: EntryPlace): object {
   const base = { id: place.id, parentId: place.parentId, timestamp: new Date(place.time).toISOString() };
   switch (draft.type) {

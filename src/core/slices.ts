@@ -2,7 +2,7 @@
 
 /** The size of a slice, in bytes of processed text. */
 export const sliceBytes = 512 * 1024;
-/** A slice also ends after this time. */
+/** A slice also ends after this many milliseconds. */
 const sliceMs = 10;
 
 /** Browsers have no `setImmediate`. They delay timers in background pages, but not messages. */

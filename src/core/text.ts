@@ -74,8 +74,8 @@ const shortestFence = 3;
 const longestFence = 64;
 
 /**
- * Encloses text in a fence of backticks or tildes that it cannot close, because the fence is longer than every run of
- * its character in the text. A run that is too long for a fence is broken up with spaces.
+ * Encloses text in a fence of backticks or tildes that it cannot close, because the fence is longer than every sequence
+ * of its character in the text. A sequence that is too long for a fence is broken up with spaces.
  */
 export function fenceText(text: string): string {
   const fits = (["`", "~"] as const).map((char) => ({ char, run: longestRun(text, char) }));

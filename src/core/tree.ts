@@ -250,7 +250,9 @@ export class SessionTree {
     for (const node of plan.nodes) this.#add(node);
   }
 
-  /** Adds the next entries from the file, sealed by another tree for the same file. Known entries are skipped. */
+  /**
+   * Adds entries that another tree for the same file has sealed. Entries that this tree already contains are skipped.
+   */
   takeIn(entries: Iterable<Entry>): void {
     for (const entry of entries) {
       if (this.#byId.has(entry.id)) continue;

@@ -213,8 +213,8 @@ export class FileBoundary {
   }
 
   /**
-   * A recorded folder that has since been removed still belongs to the session. An attempt to use the folder reports
-   * that it is missing.
+   * Whether a recorded folder is still allowed. A folder that has since been removed still belongs to the session.
+   * Using it then fails with an error that says it is missing.
    */
   #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
     const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;
@@ -279,7 +279,10 @@ export class FileBoundary {
     );
   }
 
-  /** Also applies to new folders because a folder named `.env` would prevent the next start. */
+  /**
+   * Whether the path is a configuration file, or a new file or folder with such a name. Folders are included because a
+   * folder named `.env` would prevent the next start.
+   */
   #isConfiguration({ path, missing }: RealPath): boolean {
     const names = [...missing, basename(path)].map(foldName);
     if (names.some((name) => this.#configurationNames.has(name))) return true;
@@ -350,8 +353,8 @@ function isInside(path: string, folder: string): boolean {
 }
 
 /**
- * Returns the real path of one of Skein's own folders. Only its parents can be links. A folder that is itself a link
- * leads elsewhere.
+ * Returns the real path of one of Skein's own folders. Resolves links only in the parents, because a folder that is
+ * itself a link leads elsewhere.
  */
 function realFolderPath(folder: string): string {
   return join(resolveReal(dirname(folder))?.path ?? dirname(folder), basename(folder));

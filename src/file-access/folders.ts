@@ -31,7 +31,7 @@ interface Place {
 /** No system accepts longer paths. The limit matters because the folders in a missing path are looked up one by one. */
 const longestPath = 4096;
 
-/** Returns `null` if the path is not that of a file inside `root`, which must be a real path. */
+/** Returns `null` if the path does not name a file inside `root`. `root` must be a real path. */
 export async function placeOf(path: string, root: string): Promise<Place | null> {
   if (path.length > longestPath) return null;
   const name = basename(path);
@@ -51,7 +51,7 @@ export async function placeOf(path: string, root: string): Promise<Place | null>
   return { way: way === "" ? [] : way.split(sep), missing, name };
 }
 
-/** Returns `null` if the folder does not exist. A dangling link exists and is rejected when it is opened. */
+/** Returns `null` if the folder does not exist or is a dangling link. The link is rejected when it is opened. */
 async function realOf(folder: string): Promise<string | null> {
   try {
     return await realpath(folder);

@@ -81,7 +81,7 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 
 /**
  * Claims the folder for this process unless another gateway is running on it. If several processes try at the same
- * time, exactly one succeeds. On a full disk, the claim is valid although it cannot be written, so that reads keep
+ * time, exactly one succeeds. On a full disk, the claim is valid even though it cannot be written, so that reads keep
  * working.
  */
 export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {

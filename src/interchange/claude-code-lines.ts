@@ -74,7 +74,7 @@ function toClaudeLine(
   };
 }
 
-/** Keeps the file's order, but moves a line after its parent. Lines in a cycle come last. */
+/** Keeps the file's order, except that a line that precedes its parent is moved after it. Lines in cycles come last. */
 function sortParentsFirst(
   lines: readonly ClaudeLine[],
   byUuid: ReadonlyMap<string, ClaudeLine>,

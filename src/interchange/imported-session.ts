@@ -144,7 +144,7 @@ export class EntryCollector {
   }
 
   /**
-   * Builds the tree. Skips entries that cannot be written. Their children are attached to the skipped entry's parent.
+   * Builds the tree. Skips entries that cannot be written. The children of a skipped entry are attached to its parent.
    */
   *finish({ about, ...origin }: ImportOrigin, losses: Losses): Steps<ImportedSession> {
     const lines: Entry[] = [];

@@ -88,8 +88,8 @@ class Planner {
   }
 
   /**
-   * A cron run has a second key for its job's session. The job's key takes precedence. If there is none, the first key
-   * is used.
+   * Keeps one row for each session. If a session has keys for both a cron job and a run of that job, the job's row is
+   * kept. Otherwise, the first row is kept.
    */
   #withoutDuplicates(): Row[] {
     const isRun = ({ sourceKey }: Row) => /:cron:.*:run:/.test(sourceKey);

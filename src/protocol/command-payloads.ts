@@ -130,7 +130,7 @@ export const McpServerSchema = s.closed({
 });
 export type McpServerPayload = s.Static<typeof McpServerSchema>;
 
-/** A configured chat channel, with its packages unless one is missing or has an unsupported version. */
+/** A configured chat channel. `packages` is empty if a package is missing or has an unsupported version. */
 export const ChatChannelSchema = s.closed({
   name: s.string(),
   platform: s.string(),

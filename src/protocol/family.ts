@@ -26,18 +26,21 @@ export const FamilySchema = s.closed({
       kind: KindSchema,
       label: optionalText,
       displayName: optionalText,
-      /** The session that spawned it, if that session is in the family. */
+      /** The session that spawned this one, if the parent is in the family. */
       parentKey: optionalText,
-      /** The session that it was forked from, if that session is in the family. */
+      /** The session that this one was forked from, if the source is in the family. */
       forkOf: optionalText,
-      /** `true` if it was neither spawned nor forked in this family, but exchanged messages with a member. */
+      /** `true` if the session exchanged messages with a member, but was neither spawned nor forked in this family. */
       isPartner: s.optional(s.boolean()),
       createdAt: s.integer(),
       updatedAt: s.integer(),
       status: s.optional(StatusSchema),
     }),
   ),
-  /** The runs of each session, oldest first. For a partner, only its exchanges with members and its waiting runs. */
+  /**
+   * The runs of all sessions, oldest first. A partner's runs are included only if they belong to a message to or from
+   * a member, or are waiting.
+   */
   spans: s.array(
     s.closed({
       runId: s.string(),

@@ -43,7 +43,7 @@ const WhySchema = s.closed({
   kind: s.choice(["lane", "ahead", "runs", "approval", "retry", "app", "worker", "owner", "stopping"]),
   text: s.string(),
   lane: s.optional(LaneSchema),
-  /** The number of runs ahead of it in its session, up to 1,000. */
+  /** The number of runs ahead of this run in its session, up to 1,000. */
   ahead: s.optional(s.integer()),
   runIds: s.optional(s.array(s.string())),
   approvalId: optionalText,
@@ -76,7 +76,7 @@ export const RunRowSchema = s.closed({
   startedBy: optionalText,
   mergedInto: optionalText,
   keptFor: optionalText,
-  /** The runs that it is waiting for, or the runs ahead of it in the queue. */
+  /** The runs that this run is waiting for, or the runs ahead of it in the queue. */
   waitsFor: s.optional(s.array(s.string())),
   /** When a sleeping run wakes up even if the runs that it is waiting for have not ended. */
   wakeAt: optionalTime,

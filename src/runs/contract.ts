@@ -48,7 +48,7 @@ export type AfterCommit = () => void;
  * one transaction. A transition that the state table (`states.ts`) forbids throws `conflict` and writes nothing.
  */
 export interface RunStore {
-  /** In a process that claims only its own requests, treats this run's request as the process's own. */
+  /** In a process that claims only its own requests, adds this run's request to them. */
   adoptRequest(run: Pick<Run, "root">): void;
   /**
    * Accepts input, which is durable once the promise resolves. Throws `budget_exceeded` with the current usage and
@@ -134,7 +134,9 @@ export interface RunStore {
    * lock, when an entry is written.
    */
   openLoopTurn(session: Pick<SessionRef, "uid" | "sessionId">, owner: string): Script<boolean>;
-  /** Opens a loop turn in a transaction of its own. Throws `conflict` as well while a run is active in the session. */
+  /**
+   * Like `openLoopTurn`, but in a separate transaction. Also throws `conflict` while a run is active in the session.
+   */
   startLoopTurn(session: SessionRef, owner: string): Promise<boolean>;
   /** Records that the turn was opened by this process. Called after the commit. */
   keepLoopTurn(uid: string): void;
@@ -197,8 +199,8 @@ export interface RunStore {
   ): Promise<Outcome>;
   /**
    * Returns the run to the queue without counting a loss. `released` means that the owner is shutting down or never
-   * started it. `deferred` means that a machine problem prevented the start. In that case, the run's time limit
-   * restarts with the next claim unless its input has been written.
+   * started it. `deferred` means that a disk or database error stopped the run. Its time limit then restarts with the
+   * next claim unless its input has been written.
    */
   release(held: HeldRun, why?: "released" | "deferred"): Promise<void>;
   /** Returns the run to the queue because its lease was lost. The fourth loss ends the run with an error. */
@@ -298,21 +300,20 @@ export interface OutboxStore {
 }
 
 /**
- * Keeps runs consistent with their session. A store runs the scripts that change runs inside its own transaction. An
- * error rolls the change back.
+ * Keeps runs consistent with their session. A store runs these scripts in the transaction that changes the session, so
+ * that an error rolls back both changes.
  */
 export interface WorkAttendant {
   /**
    * Ends sleeping runs and moves queued input to the new session. Throws `conflict` while a run is running or waiting,
-   * unless the run's owner is the one resetting the session (`isOwner`), in which case that run moves to the new
-   * session.
+   * unless the run's owner is resetting the session (`isOwner`). That run then moves to the new session.
    */
   reset(old: SessionRef, fresh: SessionRef, isOwner: boolean): Script<AfterCommit>;
   /** Ends the session's runs. Unread input from other sessions goes to the parent or becomes a dead letter. */
   remove(session: SessionRef, parent: SessionRef | null): Script<AfterCommit>;
   /**
-   * Throws `conflict` while a run is running or waiting. `act` is the rejected action that the error names. By default,
-   * it is a move to another branch.
+   * Throws `conflict` while a run is running or waiting. The error names `act` as the rejected action. The default is a
+   * move to another branch.
    */
   branch(session: SessionRef, act?: "reset"): Script<void>;
   /** Erases copies of redacted entries from runs and the outbox. */

@@ -33,11 +33,11 @@ export interface Ready {
   readonly slot: Slot;
   readonly seq: number;
   /**
-   * The number of the user's last claim in this slot, or 0 if there is none. Comes from a counter that increases with
-   * every claim.
+   * The sequence number of the user's last claim in this slot, or 0 if there is none. It comes from a counter that
+   * increases with every claim.
    */
   readonly userTurn: number;
-  /** The number of the session's last claim. */
+  /** The sequence number of the session's last claim. */
   readonly sessionTurn: number;
 }
 

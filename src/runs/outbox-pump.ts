@@ -259,7 +259,10 @@ export class OutboxPump {
     await onDead?.({ ...row, state: "dead", attempts, endedAt, lastError: failure.text });
   }
 
-  /** After a timeout, the target's next rows would time out too, so they wait until their leases expire. */
+  /**
+   * Stops delivering to a target after a timeout. The target's next rows would time out too, so they wait until their
+   * leases expire.
+   */
   #giveUpLane(lane: string): void {
     for (const { row } of this.#lanes.get(lane) ?? []) this.#held.delete(row.outboxId);
     this.#lanes.delete(lane);

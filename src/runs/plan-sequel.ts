@@ -60,7 +60,7 @@ function afterReply(
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const announced = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  // A run that yielded until the reply arrives receives it and answers on its own channel, never to the target.
+  // A requester that is sleeping until the reply arrives answers on its own channel, never to the target.
   if (outcome.state !== "ok" || isAskerAsleep) return [announced];
   const text = readReply(outcome.reply);
   const exchange = { ...terms, firstReply: quote(text ?? ""), latestReply: quote(text ?? "") };
@@ -103,7 +103,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, reply: s
   };
 }
 
-/** After an exchange, each side can announce the result on its own channel. */
+/** Plans the end of an exchange, after which each side can announce the result on its own channel. */
 function announceSteps(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, deliverTo } = exchange;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
@@ -175,7 +175,9 @@ function requestOf(
   return { message, idempotencyKey: id, provenance, root, isDelivery: true };
 }
 
-/** Messages to a sub-agent that no longer exists go to the session that spawned it. */
+/**
+ * Returns the address of a session. A message to a sub-agent that no longer exists goes to the session that spawned it.
+ */
 function addressOf({ key }: Party): SequelStep["to"] {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent"

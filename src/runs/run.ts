@@ -136,7 +136,7 @@ export interface ChildRequest {
   readonly task: string;
   readonly mode: "run" | "session";
   readonly cleanup: "keep" | "delete";
-  /** The maximum number of the parent's children whose first run is open. Exceeding it throws `children_exceeded`. */
+  /** The maximum number of open first runs among the parent's children. Exceeding it throws `children_exceeded`. */
   readonly maxChildren: number;
   /** The child's attachment folder, removed with the child. Absent if there are no attachments or they are kept. */
   readonly attachments?: string;
@@ -172,7 +172,7 @@ export interface ExchangeTerms {
   readonly turns: number;
   /** The external channel on which the target announces the result. Absent if it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the requester announces the result. If absent, it does so in its own session. */
+  /** Where the requester announces the result. If absent, the announcement stays in the requester's session. */
   readonly deliverTo?: DeliveryTarget;
 }
 
@@ -384,7 +384,7 @@ export interface SessionWork {
   readonly endedAt: number | null;
   /** The running, waiting, sleeping or next run, or `null` if no run is open. */
   readonly runId: string | null;
-  /** The number of inputs that are waiting for a turn of their own. */
+  /** The number of inputs that are waiting for a separate turn. */
   readonly queued: number;
   /** The number of tool calls that are waiting for approval. */
   readonly approvals: number;

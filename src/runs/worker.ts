@@ -168,7 +168,7 @@ export class Worker {
     for (const { end } of [...this.#pauses.values()]) end();
     this.#rejectResuming();
     await Promise.all([this.#looking, this.#sweeping]);
-    this.#rejectResuming(); // Runs that `#resumeFirst` put back.
+    this.#rejectResuming(); // `#resumeFirst` might have put runs back.
     await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
@@ -179,7 +179,9 @@ export class Worker {
     return Promise.allSettled([...this.#active.values()].map(({ done }) => done));
   }
 
-  /** Waiting runs are already in a durable state, so they are aborted immediately. */
+  /**
+   * Waits until all runs have ended. Waiting runs are aborted immediately, because they are already in a durable state.
+   */
   async #endsUnlessWaiting(): Promise<void> {
     for (const { held, stop } of this.#active.values())
       if ((await this.#options.runs.get(held.runId))?.state === "waiting")

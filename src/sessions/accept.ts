@@ -38,7 +38,7 @@ export interface OutsideInput {
 }
 
 /**
- * Accepts input. Once this resolves, the input is durable and queued. If the session does not exist, creates it.
+ * Accepts input and creates the session if it does not exist. Once this resolves, the input is durable and queued.
  * Images are moved to blobs first. `found` is the session if the caller has already looked it up.
  */
 export async function acceptInput(
@@ -84,7 +84,7 @@ export type EditingApp = Pick<App, "store" | "runs" | "agents" | "models">;
 
 /**
  * Replaces the text of a queued message and keeps its images. Returns `null` if the run is unknown. Throws `conflict`
- * if the message has neither the expected text nor the new one.
+ * if the run has started or if its text is neither the expected text nor the new text.
  */
 export async function editMessage(
   app: EditingApp,
@@ -132,7 +132,7 @@ export function isServed(
   return isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
 }
 
-/** Returns the model that answers in a session and its window, or `null` if either is unknown. */
+/** Returns a session's model with its context window, or `null` if either is unknown. */
 export function modelWindow(
   { agents, models }: Pick<App, "agents" | "models">,
   agentId: string,
@@ -157,7 +157,10 @@ interface AcceptQueues {
   readonly requests: KeyedMutex;
 }
 
-/** Runs a session's calls one at a time. A store on this machine already looks sessions up in call order. */
+/**
+ * Runs the calls for one session in order. A store on this machine needs no queue, because its lookups already run in
+ * call order.
+ */
 function inOrder<T>(
   { store, runs }: Pick<App, "store" | "runs">,
   { userId, key }: SessionTarget,

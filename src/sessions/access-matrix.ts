@@ -8,8 +8,8 @@ import type { App } from "./app.ts";
 import { askerOf } from "./session-access.ts";
 
 /**
- * Decides each action for every pair of sessions. All of the sessions belong to one user. Each ancestor is looked up
- * once.
+ * Decides each action for every pair of sessions. All sessions must belong to the same user. Each ancestor is looked up
+ * only once.
  */
 export async function readAccessMatrix(
   app: Pick<App, "access" | "store" | "agents" | "config">,
@@ -44,7 +44,7 @@ export async function readAccessMatrix(
     }
     allowed.push(cells);
     rules.push(deciding);
-    // Yields so that a large matrix does not delay other calls.
+    // Lets other calls run, so that a large matrix does not delay them.
     await nextTurn();
   }
   return { allowed, rules };

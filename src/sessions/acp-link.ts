@@ -70,7 +70,10 @@ function isFromAgent(entry: Entry): boolean {
   );
 }
 
-/** Converts an entry to the message that a model would see. Skein's own notes are marked accordingly. */
+/**
+ * Converts an entry to the message that a model would see. Skein's notes are marked as internal so that they are not
+ * attributed to the user.
+ */
 function messageToAgent(entry: Entry): UserMessage | null {
   if (entry.type !== "message" && entry.type !== "custom_message") return null;
   const message = contextMessage(entry, new Map());
@@ -89,7 +92,10 @@ interface AcpMeta {
   readonly processMark: string | null;
 }
 
-/** Returns `null` if no ACP agent answers in this session. After a reset, the agent starts a new session too. */
+/**
+ * Returns `null` if no ACP agent answers in this session. After a reset, the agent's old session IDs are ignored,
+ * because the agent starts a new session too.
+ */
 function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | null {
   if (!isRecord(acp)) return null;
   const text = (name: string) => (typeof acp[name] === "string" ? (acp[name] as string) : null);

@@ -23,7 +23,7 @@ export interface AgentProfile {
   readonly maxOutputTokens: number | null;
   /** Creates the state modules for a run. */
   state(): readonly StateModule[];
-  /** Groups whose tools are offered only while they are active in the session. */
+  /** Groups whose tools are offered only while the group is active in the session. */
   readonly onDemand: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export interface SubagentPolicy {
   readonly maxChildren: number;
   /** 0 means never. */
   readonly archiveAfterMinutes: number;
-  /** `allow` removes tools from the default deny list, and `deny` adds to it. */
+  /** `allow` removes tools from the default deny list. `deny` adds tools to it. */
   readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
   readonly attachments: {
     readonly maxFileBytes: number;
@@ -103,7 +103,7 @@ export class Agents {
     return this.ids.includes(agentId) ? this.describe(agentId) : null;
   }
 
-  /** Also returns settings for agents that are not defined, from `defaults`. */
+  /** Returns an agent with its settings. An agent that is not defined gets the settings in `defaults`. */
   describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);

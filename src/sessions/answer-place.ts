@@ -21,7 +21,7 @@ export async function findAnswerPlace(
 }
 
 /**
- * Returns where a run's approvals are requested. A spawned run has no conversation of its own, so its approvals are
+ * Returns where a run's approvals are requested. A spawned run has no conversation on a channel, so its approvals are
  * requested in the conversation that led to it.
  */
 export async function findApprovalPlace(

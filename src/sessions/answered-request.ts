@@ -13,7 +13,7 @@ import { loadTree } from "./branch-pages.ts";
 export interface AnsweredRequest {
   /** The model that answered. */
   readonly model: ModelRef;
-  /** When it answered. */
+  /** The time of the answer. */
   readonly at: number;
   /** Returns the context for the branch up to the answer. */
   context(options?: ContextOptions): SessionContext;

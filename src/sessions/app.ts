@@ -156,11 +156,11 @@ export interface ToolCallOptions extends RuntimeContext {
   /** Called with the runs that the call waits for. */
   readonly onWait?: (runIds: readonly string[]) => void;
   /**
-   * A run in that session that is currently running. Anything that the call starts counts toward the run's budget. If
-   * absent, or if the run is not running, the call gets its own budget.
+   * A run in the calling session. While that run is running, anything that the call starts counts toward the run's
+   * budget. Otherwise, and if `runId` is absent, the call gets a separate budget.
    */
   readonly runId?: string;
-  /** `true` if the result is for an operator. In that case, rows from `sessions_list` include file paths. */
+  /** `true` if the result is for an operator. Rows from `sessions_list` then include file paths. */
   readonly isOperator?: boolean;
 }
 
@@ -168,7 +168,7 @@ export interface ToolCallOptions extends RuntimeContext {
 export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
   /** One JSON object. A rejected call has `status`, `code` and `error`. */
   readonly result: Result;
-  /** The root of the runs that the call started, for `settled`. `null` if it started none. */
+  /** The root of the runs that the call started, to pass to `settled`. `null` if the call started no runs. */
   readonly rootId: string | null;
 }
 
@@ -195,7 +195,7 @@ export interface MountOptions {
 
 /** A gateway inside your own server: HTTP, server-sent events, MCP and WebSocket. */
 export interface MountedGateway {
-  /** Handles a request. Do not read its body first. */
+  /** Handles a request. Do not read the request's body before you call this. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   /** Handles a server's `upgrade` event, for WebSocket clients. */
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;

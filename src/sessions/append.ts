@@ -21,7 +21,7 @@ import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
-/** A change that the guard made to a message before writing it, for events, the log and `runs show`. */
+/** A change that the guard made to a message before writing it. Shown in events, the log and `runs show`. */
 export interface GuardNote {
   readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "image_left_out" | "synthetic_result";
   readonly note: string;
@@ -31,7 +31,7 @@ export interface GuardNote {
 export interface GuardedAppend {
   /**
    * The entries: synthetic results, the messages, and a note that informs the model about invalid calls. Entries that
-   * already existed come first. A rejected message has none.
+   * already existed come first. The list is empty if the message was rejected.
    */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
@@ -57,14 +57,14 @@ export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly ctx?: RuntimeContext;
 }
 
-/** The last message on a branch, or `null` if there is none. */
+/** The position of the last message on a branch. `lastMessageId` is `null` if the branch has no message. */
 export interface BranchPosition {
   lastMessageId: string | null;
 }
 
 /** Options for a run's writes. `fence` can also be a script (see `FenceScript`). */
 interface FencedOptions extends Omit<GuardOptions, "fence">, FenceOption {
-  /** A write throws `fenced` unless the branch ends at this position, and moves it. */
+  /** A write throws `fenced` unless the branch ends at this position. A successful write updates the position. */
   readonly position?: BranchPosition;
 }
 
@@ -81,8 +81,8 @@ export const invalidCallsType = "skein.invalid_calls";
 
 /**
  * Appends a message in such a way that the session can always be sent to a model. Calls that can never be valid are
- * removed. A result must answer a pending call, and pending calls get a synthetic result before any other message.
- * Large content is moved to blobs. `store.sessions.append` checks none of this.
+ * removed. A result must answer a pending call. Calls that are still pending get a synthetic result before any other
+ * message is written. Large content is moved to blobs. `store.sessions.append` does none of this.
  *
  * @example
  * ```ts
@@ -153,8 +153,8 @@ export async function prepareResult(
 }
 
 /**
- * Appends tool results in one write and in the order of their calls, each under the rules of {@link guardedAppend}, and
- * returns the outcome of each. If one is rejected, the others are still written.
+ * Appends tool results in one write, in the order of their calls. The rules of {@link guardedAppend} apply to each
+ * result. Returns the outcome of each result. If one is rejected, the others are still written.
  */
 export async function appendResults(
   store: Store,
@@ -182,7 +182,10 @@ export async function appendResults(
   });
 }
 
-/** Matches results with the pending calls. A call is answered once, and an entry ID is used for one call. */
+/**
+ * Matches results with the pending calls. Each call is answered at most once, and each entry ID is used for at most one
+ * call.
+ */
 function itemsToWrite(
   results: readonly ReadyResult[],
   calls: readonly string[],
@@ -212,7 +215,10 @@ function notWritten(refused: string): GuardedAppend {
   return { entries: [], notes: [], refused };
 }
 
-/** Appends a `custom_message` for the model. The rules for pending calls and the last message apply here too. */
+/**
+ * Appends a `custom_message` for the model. As with a message, pending calls get a synthetic result first, and the
+ * branch must still end at `position`.
+ */
 export async function guardedNote(
   deps: Pick<GuardDeps, "store">,
   scope: Scope,
@@ -237,7 +243,7 @@ export async function guardedNote(
   return outcomeOf(done);
 }
 
-/** New input unarchives a session. */
+/** Unarchives the session, because it has received input. */
 async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
   const session = await store.sessions.get(scope, sessionId);
   if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
@@ -383,8 +389,8 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
 }
 
 /**
- * An invalid call is removed and can never get a result. If the answer has no valid calls, the same write adds a
- * message that informs the model, so that a turn resumed after a crash sees it too.
+ * If none of the calls in an answer were valid, returns a message that informs the model. The message is part of the
+ * write that adds the answer, so that a turn resumed after a crash sees it too.
  */
 function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
   const invalid = notes.filter(({ kind }) => kind === "call_removed");
@@ -398,7 +404,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
   return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }
 
-/** Moves content that is too large for one line into blobs. */
+/** Moves content that is too large for one line of the log into blobs. */
 export async function withBlobs(
   store: Store,
   scope: Scope,
@@ -495,7 +501,7 @@ const none: PendingCalls = { calls: [], entryId: null };
 /** Calls in an answer that failed or was aborted need no result. */
 const incompleteReasons = ["error", "aborted"];
 
-/** Reads backward from the end of a branch. */
+/** Finds the calls that have no result yet, reading backward from the end of a branch. */
 export function pendingCalls(path: readonly Entry[]): PendingCalls {
   const answered = new Set<string>();
   for (const entry of path.toReversed()) {

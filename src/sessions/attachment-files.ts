@@ -51,7 +51,10 @@ export async function placeFiles(
     : { ...placed, path: await pathBelow(placed.folder, cwd), receipt };
 }
 
-/** `folder` must be a real path. */
+/**
+ * Returns the path of `folder` relative to `cwd`, or `null` if `folder` is not inside `cwd`. `folder` must be a real
+ * path.
+ */
 async function pathBelow(folder: string, cwd: string): Promise<string | null> {
   const base = await realpath(cwd).catch(() => cwd);
   const path = relative(base, folder);
@@ -75,8 +78,8 @@ export interface WrittenAttachments {
 }
 
 /**
- * Writes the files for a session that is about to be created. Files are synced and have mode 0600. Writing never
- * replaces an existing file or follows a link. Files left by an earlier attempt for the same session are replaced.
+ * Writes the files for a session that is about to be created. Files are synced and have mode 0600. Files left by an
+ * earlier attempt for the same session are removed first. No other existing file is replaced, and no link is followed.
  */
 export async function writeAttachments(
   wish: PlaceWish,
@@ -303,7 +306,7 @@ async function removeListed(folder: string): Promise<void> {
   await closeEmpty(upwards(folder, manifest.foldersMade));
 }
 
-/** Returns `count` folders, from this one upward, innermost first. */
+/** Returns the folder and its ancestors, innermost first, up to `count` folders in total. */
 function upwards(folder: string, count: number): readonly string[] {
   const folders: string[] = [];
   for (let at = folder; folders.length < count && dirname(at) !== at; at = dirname(at)) folders.push(at);

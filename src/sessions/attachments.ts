@@ -46,12 +46,14 @@ interface AttachmentLimits {
 export const maxAttachments = 50;
 export const manifestName = "manifest.json";
 
-// Models choose the file names, so each name must be a single path segment on every operating system.
 const maxNameBytes = 200;
 /** Windows device names, with any extension. */
 const devices = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?$/iu;
 
-/** Returns the problem with a name that is already in NFC, or `null` if there is none. */
+/**
+ * Returns the problem with a name that is already in NFC, or `null` if there is none. Models choose the names, so each
+ * name must be a valid path segment on every operating system.
+ */
 export function nameProblem(name: string): string | null {
   if (name === "") return "it is empty";
   if (!name.isWellFormed()) return "it is not well-formed Unicode";
@@ -157,7 +159,7 @@ function decode(
   return { attachments };
 }
 
-/** Decodes strictly. Requires the base64 alphabet and correct padding, and allows no bits after the last byte. */
+/** Decodes base64, or returns `null` if the alphabet or the padding is wrong or an unused bit is set. */
 function fromBase64(content: string): Uint8Array | null {
   if (content.length % 4 !== 0 || !base64Form.test(content)) return null;
   const bytes = Buffer.from(content, "base64");

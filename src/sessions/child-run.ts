@@ -184,7 +184,7 @@ function toolLayersOf(
   return [
     { of: `agent ${own.id}`, ...own.tools },
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
-    // The rules that apply to the parent because it was spawned too.
+    // If the parent was spawned too, the rules from that spawn.
     ...childToolLayers(session.meta, above?.subagents ?? null),
     ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];

@@ -27,7 +27,7 @@ import { defaultWindow } from "./turn-request.ts";
 /** The store that a compaction writes to. */
 export interface CompactionDeps {
   readonly store: Pick<Store, "sessions">;
-  /** Called as `before_compaction` and `after_compaction`. */
+  /** Runs the `before_compaction` and `after_compaction` hooks. */
   readonly hooks?: HookRegistry;
 }
 
@@ -96,7 +96,10 @@ async function planFor(
   }
 }
 
-/** Writes at the current leaf if the plan still fits the branch. Retries if another writer moves the leaf. */
+/**
+ * Writes the compaction at the current leaf if the plan still fits the branch. Retries if another writer moves the
+ * leaf.
+ */
 async function write(
   { sessions, scope, sessionId }: StoredSession,
   plan: CutPlan,

@@ -40,7 +40,7 @@ export class SummaryRange {
   readonly #plan: CutPlan;
   readonly #context: SessionContext;
   readonly #budget: number | undefined;
-  /** A hash of the older part as last read. */
+  /** The hash of the older part when it was last read. */
   #older: string | null = null;
 
   constructor(place: StoredSession, plan: CutPlan, context: SessionContext, budget: number | undefined) {
@@ -69,7 +69,7 @@ export class SummaryRange {
     return this.#older !== before;
   }
 
-  /** Returns the kept messages from the current session, or why the plan no longer fits. */
+  /** Reads the session again and returns the kept messages, or the reason why the plan no longer fits. */
   async keptNow(): Promise<{ readonly kept: readonly ContextMessage[] } | { readonly problem: string }> {
     const { entryIds, firstKeptEntryId, isCut } = this.#plan;
     const oldest = entryIds[0] ?? firstKeptEntryId;
@@ -95,7 +95,8 @@ function wider(budget: number | undefined): number | undefined {
 }
 
 /**
- * Returns why a plan no longer fits the session, or `null` if it fits. New entries after the plan do not matter.
+ * Returns why a plan no longer fits the session, or `null` if it fits. Entries that were added after the plan was made
+ * are ignored.
  */
 function changeSince(plan: CutPlan, now: SessionContext): string | null {
   const first = now.messages[0];

@@ -61,8 +61,8 @@ export function summaryMessage(summary: string): ContextMessage {
 }
 
 /**
- * Accepts a hook's summary in any format unless it is empty or too long. Adds the request that the current turn is
- * working on.
+ * Accepts a hook's summary unless it is empty or too long. Its format is not checked. If the cut splits a turn, appends
+ * the request of that turn.
  */
 async function checkHookSummary(
   summary: string,
@@ -84,7 +84,10 @@ async function checkHookSummary(
   return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
-/** Returns the current request. Reads all of the older part so that a later redaction in it is noticed. */
+/**
+ * Returns the request of the split turn. Reads the older part to its end, because a later redaction can be detected
+ * only if the whole part has been hashed.
+ */
 async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
   let asks = addEarlierAsks(noAsks, plan.toSummarize);
   for await (const messages of older ?? []) asks = addEarlierAsks(asks, messages);
@@ -158,7 +161,7 @@ export interface CompactionOptions {
   readonly compactions?: number;
   /** The context for hooks. Defaults to the user, agent and session. */
   readonly ctx?: RuntimeContext;
-  /** Runs in the same transaction as the write and checks that the run has not lost its session. */
+  /** Runs in the transaction of the write and rejects the write if the run no longer holds its session. */
   readonly fence?: FenceOption["fence"];
 }
 

@@ -11,16 +11,17 @@ interface CopiedBranch {
   /** The IDs of the copies, keyed by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
   /**
-   * The number of entries that were not copied. Skein does not write entries of their types, and the model does not see
-   * them.
+   * The number of entries that were not copied because Skein does not write entries of their types. The model does not
+   * see these entries.
    */
   readonly leftBehind: number;
 }
 
 /**
  * Copies the entries on a branch from a given position, as the context shows them. Returns a problem if an entry cannot
- * be written and the context would change without it. Every copy except the last names the end of the original branch.
- * If a log ends with one of these copies, writing was interrupted, and the session returns to the original branch.
+ * be written and the context would change without it. Every copy except the last contains the ID of the original
+ * branch's last entry. If a log ends with such a copy, writing was interrupted, and the session returns to the original
+ * branch.
  */
 export function copyBranch(
   path: readonly Entry[],
@@ -57,8 +58,8 @@ export function copyBranch(
 }
 
 /**
- * Types that are copied, or that are omitted because an edit removed them or because they do not affect the copy. They
- * are not counted in `leftBehind`.
+ * Types that are never counted in `leftBehind`. Their entries are copied unless an edit removed them or they do not
+ * affect the copy.
  */
 const neverLeftBehind: ReadonlySet<Entry["type"]> = new Set([
   "message",
@@ -84,13 +85,13 @@ export function copyingFrom(path: readonly Entry[], first: number): number {
   return from;
 }
 
-/** Returns the entry that this one requires on its branch, or `null` if it requires none. */
+/** Returns the ID of the entry that this one requires on its branch, or `null` if it requires none. */
 export function pointsAt(entry: Entry): string | null {
   if (entry.type === "context_edit") return entry.targetId;
   return entry.type === "compaction" ? (entry.firstKeptEntryId ?? null) : null;
 }
 
-/** Returns the entries that their last edit removed. */
+/** Returns the IDs of the entries whose last edit removed them. */
 function editedOutIn(path: readonly Entry[]): ReadonlySet<string> {
   const editedOut = new Set<string>();
   for (const entry of path) {
@@ -110,7 +111,9 @@ interface CopySite {
   isBefore(id: string): boolean;
 }
 
-/** Each copy names its original, so that usage is not counted twice and redacting one redacts the other. */
+/**
+ * Each copy contains the ID of its original, so that usage is not counted twice and redacting one redacts the other.
+ */
 type CopyDraft = EntryDraft & { readonly skein: { readonly copyOf: string } };
 
 /**

@@ -41,8 +41,9 @@ interface SessionDelivery {
 }
 
 /**
- * Delivers a dead letter to the session that currently holds the key, or to the session that spawned it. Repeated calls
- * deliver the letter only once. Returns `null` if neither session exists.
+ * Delivers a dead letter to the session that currently holds the key. If no session holds the key of a sub-agent,
+ * delivers the letter to the sub-agent's parent. Repeated calls deliver the letter only once. Returns `null` if neither
+ * session exists.
  */
 export async function redeliver(
   {
@@ -106,7 +107,10 @@ export function noteOf(text: string, provenance: Provenance): AcceptRequest["mes
   };
 }
 
-/** Returns the session that currently holds the key, otherwise the session that spawned it. */
+/**
+ * Returns the session that currently holds the key. If no session holds the key of a sub-agent, returns the sub-agent's
+ * parent.
+ */
 async function targetOf(
   { sessions }: Pick<Store, "sessions">,
   { to, from }: SessionDelivery,

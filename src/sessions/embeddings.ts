@@ -78,7 +78,7 @@ export class Embeddings {
     await this.#working;
   }
 
-  /** Returns `null` if the model fails. In that case, the search uses only words. */
+  /** Returns `null` if the model fails. The search then matches words only. */
   async ofQuery(text: string): Promise<Embedding | null> {
     const { model } = this.#embedder;
     try {
@@ -124,7 +124,7 @@ export class Embeddings {
     this.#retryMs = gatherMs;
   }
 
-  /** If a session fails, it and the sessions after it stay in the queue. */
+  /** Embeds the sessions in the queue. If one fails, that session and the ones after it stay in the queue. */
   async #embedSessions(): Promise<void> {
     for (const [name, { userId, sessionId }] of [...this.#waiting]) {
       this.#waiting.delete(name);
@@ -137,7 +137,10 @@ export class Embeddings {
     }
   }
 
-  /** If another process holds the claim, checks again later, because that process might exit before it is done. */
+  /**
+   * Embeds entries that other processes left without embeddings. If another process holds the claim, checks again
+   * later, because that process might exit before it is done.
+   */
   async #embedLeft(): Promise<void> {
     if (!(await this.#claim.take())) {
       this.#mustLook = false;

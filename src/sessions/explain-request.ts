@@ -37,7 +37,7 @@ interface PreparedRequest {
   readonly changes: readonly Change[];
 }
 
-/** Adds each message's entries and tokens, and each change's text before and after. */
+/** Returns each message's entries and tokens, and the changes with the text before and after each one. */
 export function* explainRequest(
   { context, messages, changes }: PreparedRequest,
   viewText?: ViewText,
@@ -70,7 +70,7 @@ export function* explainRequest(
 
 type Texts = Pick<Change, "before" | "after">;
 
-/** Absent if both texts are equal, because the change is in an ID or in a field that no model sees. */
+/** Returns no texts if they are equal. The change is then in an ID or in a field that no model sees. */
 function textsOf(
   { before, after }: NonNullable<ReturnType<typeof traceOf>>,
   places: PlacesBySource,
@@ -124,7 +124,10 @@ function blockText(block: unknown): string {
   return stringifyJson(block);
 }
 
-/** Finds what a message became in the next step. Builds one index per array, because many changes share a step. */
+/**
+ * Finds the message that a later step derived from a message. Builds one index per array, because many changes share a
+ * step.
+ */
 class PlacesBySource {
   readonly #byArray = new Map<readonly TranscriptMessage[], Map<object, number>>();
 

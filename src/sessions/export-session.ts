@@ -10,7 +10,8 @@ export type ExportFormat = (typeof exportFormats)[number];
 interface ExportAs {
   readonly format: ExportFormat;
   /**
-   * For Markdown, exports every branch instead of only the active one. The other formats always contain all branches.
+   * For Markdown, whether to export every branch instead of only the active one. The other formats always contain all
+   * branches.
    */
   readonly all: boolean;
 }

@@ -31,7 +31,7 @@ export class FamilyEdges {
     this.#source = source;
   }
 
-  /** Oldest first. */
+  /** Returns the edges, oldest first. */
   async read(): Promise<FamilyEdge[]> {
     const inputs = [...this.#runs.values()].flatMap((run) => this.#edgeOfInput(run) ?? []);
     const replies = await mapConcurrently([...this.#runs.values()], readsAtATime, (run) =>
@@ -46,8 +46,8 @@ export class FamilyEdges {
   }
 
   /**
-   * Returns the beginning of a run's input. Generated text names its source, so text from a session outside the family
-   * is not shown.
+   * Returns the beginning of a run's input. Returns an empty string if the input came from a session outside the
+   * family, because generated text names its source.
    */
   preview(run: Run): string {
     const { show } = this.#source;
@@ -76,8 +76,8 @@ export class FamilyEdges {
   }
 
   /**
-   * Returns the session that the input came from, unless that session has since been reset. A child keeps its parent's
-   * key.
+   * Returns the session that the input came from, or `null` if that session has been reset since. A child stays linked
+   * to its parent's key, so its first input is attributed to the session that has the key now.
    */
   #sourceOf({ provenance, kind, createdAt, startedBy, session }: Run): SessionRecord | null {
     const from = this.#nodesByKey.get(provenance?.sourceSessionKey ?? "");

@@ -20,7 +20,7 @@ export function resolveSession(
   return resolveReference(reference, asker, (lookup) => findCurrent(sessions, scope, lookup), options);
 }
 
-/** Returns the first session found by any of the lookups. */
+/** Runs the lookups in order and returns the first session found. */
 export async function firstFound(
   sessions: SessionFinder,
   scope: Scope,

@@ -21,7 +21,7 @@ import {
 /** Entries per page. The page size grows when few entries match. */
 const [minChunk, firstChunk, maxChunk] = [50, 250, 1000];
 
-/** The requested part of the active branch. */
+/** The requested part of a branch. */
 interface HistorySlice {
   /** In oldest-first order. The newest entries before a position or, with `after`, the oldest entries after one. */
   readonly entries: readonly ShownEntry[];
@@ -159,7 +159,10 @@ function chunkFor(count: number): number {
   return Math.min(firstChunk, Math.max(minChunk, count * 2));
 }
 
-/** If an entry that was just read is missing, the branch has moved and the caller is not at fault. */
+/**
+ * Replaces `not_found` with `conflict` for an entry that was just read: the branch has moved, and the caller is not at
+ * fault.
+ */
 function throwBranchMoved(error: unknown): never {
   const isGone = error instanceof SkeinError && error.code === "not_found" && error.details.what === "Entry";
   if (!isGone) throw error;

@@ -101,7 +101,7 @@ export class HookRegistry {
   }
 }
 
-/** Each hook receives its own copy, so no hook sees another's changes. */
+/** Returns a frozen copy of an event. Each hook receives a separate copy, so no hook sees another's changes. */
 function frozen<E extends object>(event: E): E {
   return Object.freeze({ ...event });
 }

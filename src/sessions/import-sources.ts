@@ -129,7 +129,7 @@ interface NamedFile {
 
 /**
  * Returns why `--from` excludes a transcript, or `null` if it is imported. A transcript found in a folder must come
- * from that program. A file that the user names is excluded only if it clearly belongs to another program.
+ * from the program in `--from`. A file that the user names is excluded only if it clearly belongs to another program.
  */
 export function otherProgram({ isNamed }: NamedFile, bytes: Uint8Array, from: Program | null): string | null {
   if (from === null) return null;

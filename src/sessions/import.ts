@@ -59,8 +59,9 @@ type ImportOutcome =
 
 /**
  * Imports sessions from other programs one after the other. A session that has already been imported, recognized by its
- * origin, is skipped. What a file states about its session takes effect only if the operator allows it. Otherwise, it
- * is kept in `importedFrom.claimed` for display. A stated key or label that is already taken is dropped.
+ * origin, is skipped. The key, folder and metadata stated in a file take effect only if the operator allows this.
+ * Otherwise, they are kept in `importedFrom.claimed` for display. A stated key or label that is already taken is
+ * dropped.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
@@ -258,7 +259,7 @@ export class SessionImporter {
   }
 }
 
-/** What a file states about its session. */
+/** The properties that a file states for its session. */
 interface Claims {
   readonly key: string | null;
   readonly cwd: string;

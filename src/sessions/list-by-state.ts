@@ -3,7 +3,7 @@ import type { RunStore, SessionWork } from "../runs/contract.ts";
 import type { ListedSession, SessionPage, SessionQuery } from "../store/contract.ts";
 import { sessionLimit } from "../store/list-query.ts";
 
-/** Derives from a session's work whether it needs a user's attention. */
+/** Derives a session's state from its work. A pending approval takes precedence over everything else. */
 export function stateOf({ status, approvals }: Pick<SessionWork, "status" | "approvals">): SessionState {
   if (approvals > 0) return "needs_you";
   if (status === "queued" || status === "running" || status === "waiting") return "working";
@@ -33,8 +33,9 @@ export function listArchivedToo(source: ListSource): ListSource {
 }
 
 /**
- * Restricts a source to sessions in the given states. The ledger tracks the few sessions that are not done. The store
- * lists either exactly those or all others.
+ * Restricts a source to sessions in the given states. `unsettled` contains the few sessions that are not done. Unless
+ * `done` is requested, the store lists only sessions from `unsettled`. Otherwise, it lists all sessions except those in
+ * `unsettled` whose state was not requested.
  */
 export function listByState(
   source: ListSource,
@@ -53,7 +54,10 @@ export function listByState(
   };
 }
 
-/** Splits the sessions that are not done and that the query can return by whether they are in one of the states. */
+/**
+ * Splits the sessions that are not done into those in one of the states and all others. Omits sessions that the query
+ * cannot return.
+ */
 function splitByState(
   query: SessionQuery,
   states: readonly SessionState[],

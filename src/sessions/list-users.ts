@@ -11,7 +11,7 @@ type UserId = string | null;
 interface UserSources extends Pick<EveryUser, "usersAfter" | "userFigures"> {
   readonly runs: Pick<RunStore, "countByUser"> | null;
   readonly tokens: {
-    /** In byte order, like `usersAfter`. */
+    /** Returns users in byte order, like `usersAfter`. */
     countByUser(
       after: UserId | undefined,
       limit: number,

@@ -36,7 +36,7 @@ export async function listPayload(
 ): Promise<SessionListPayload> {
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
-  // While a store's index is behind, every list call spends some time catching up.
+  // While a store's index is behind, every list call spends time catching up, so the children are not listed.
   const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
@@ -110,7 +110,7 @@ export async function childrenOf(
   return children;
 }
 
-/** Grouped by user, because keys are unique only per user. */
+/** Returns the children's keys by user and parent key, because keys are unique only per user. */
 async function childrenByUser(
   sessions: SessionStore,
   parents: readonly ListedSession[],

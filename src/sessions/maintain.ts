@@ -22,7 +22,7 @@ interface MaintenanceWork {
   readonly now: number;
   /** Sessions with an open run are skipped. `null` if the store has no runs. */
   readonly runs: Pick<RunStore, "work"> | null;
-  /** Stops between two actions. Completed actions are not undone. */
+  /** Stops maintenance after the current action. Completed actions are not undone. */
   readonly signal?: AbortSignal;
 }
 
@@ -43,8 +43,8 @@ const pageSize = 1000;
 const maxPurgesAtOnce = 100;
 
 /**
- * Decides what should happen to old sessions and, in `enforce` mode, carries it out. With `dryRun`, nothing is changed.
- * With `explainUid`, the rules are explained for one session and nothing is changed.
+ * Decides what should happen to old sessions and, in `enforce` mode, carries out the decisions. With `dryRun`, nothing
+ * is changed. With `explainUid`, the rules are explained for one session and nothing is changed.
  */
 export async function runMaintenance(
   work: MaintenanceWork,
@@ -73,7 +73,10 @@ function explain(input: MaintenanceInput, sessionUid: string): readonly string[]
   return session === undefined ? [] : explainMaintenance(session, input).split("\n");
 }
 
-/** Groups concurrent purges so that they share one secure deletion, whose cost grows with the size of the databases. */
+/**
+ * Groups consecutive purges, which run concurrently and share one secure deletion. Its cost grows with the size of the
+ * databases.
+ */
 function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecision[][] {
   const batches: MaintenanceDecision[][] = [];
   for (const decision of decisions) {
@@ -169,7 +172,10 @@ function scopeOf(userId: string | null): Scope {
   return userId === null ? {} : { userId };
 }
 
-/** Explains for each rule whether it applies to a session. If it does not, explains when it will or why not. */
+/**
+ * Explains for each rule whether it applies to a session. If a rule does not apply, explains when it will or why it
+ * never will.
+ */
 export function explainMaintenance(
   session: MaintainedSession | TrashedSession,
   input: MaintenanceInput,

@@ -66,7 +66,8 @@ export class RoomMaker {
     const { requests } = turn;
     this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      // Requests already truncate these results to the lowered window, so the tokens freed that way are counted.
+      // Requests already truncate these results to the lowered window. Comparing with the request that did not fit
+      // counts the tokens freed that way.
       truncateOversized: () =>
         this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
       compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
@@ -95,7 +96,7 @@ export class RoomMaker {
     return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  /** Takes one recovery step and reports how much smaller the next request has become. */
+  /** Takes one recovery step and reports how many tokens it freed. Returns whether the next request is smaller. */
   async #take(measure: Measure, take: () => Promise<MeasureResult>, since?: RequestSize): Promise<boolean> {
     const { report, signal } = this.#turn;
     report({ phase: "started", measure });
@@ -119,8 +120,8 @@ export class RoomMaker {
   }
 
   /**
-   * Results that exceed the configured window's limit are already truncated in every request, so truncating them
-   * permanently frees nothing.
+   * Whether truncating results permanently would free tokens. Truncating a result that exceeds the configured window's
+   * limit frees none, because every request already truncates it.
    */
   async #hasOversized(): Promise<boolean> {
     const { messages } = await this.#context();

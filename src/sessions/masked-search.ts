@@ -6,7 +6,7 @@ import type { SearchQuery } from "../store/contract.ts";
 import { entryText } from "../store/search-text.ts";
 
 /**
- * Returns the parts of a search query that mask secrets for its reader. An entry's full text is masked before the
+ * Returns the fields of a search query that hide secrets from its reader. An entry's full text is masked before the
  * snippet is extracted, because a snippet could contain only half of a secret.
  */
 export function maskedSearch(query: string, redactor: Redactor): Pick<SearchQuery, "text" | "shownText"> {

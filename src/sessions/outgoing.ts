@@ -81,7 +81,7 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
 
 const longestQuote = 200;
 
-/** Writes a note to the sending session that reports that its message was not delivered. Calls no model. */
+/** Reports an undelivered message in a note to the session that sent it. Calls no model. */
 export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
   const { outboxId, session, target, text, lastError, endedAt } = row;
   const to = target.to === undefined ? "" : ` to ${target.to}`;

@@ -40,7 +40,7 @@ export interface MaintenanceDecision {
 
 /**
  * Returns the actions to take now, at most one per session. The result does not depend on the input order. Stronger
- * rules come first. Weaker rules do not count sessions for which an action is already planned.
+ * rules are applied first. Weaker rules do not count sessions for which an action is already planned.
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
@@ -100,7 +100,10 @@ export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
   return limit === null ? null : { bytes, limit, target: Math.floor(limit * highWater) };
 }
 
-/** Purges the oldest sessions in the trash, then moves archived sessions to the trash, and finally others. */
+/**
+ * Plans to free disk space: first by purging the oldest sessions in the trash, then by moving archived sessions to the
+ * trash, and finally by moving other sessions there.
+ */
 function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   const use = diskUse(input);
   if (use === null) return;

@@ -97,7 +97,7 @@ interface Candidate {
 }
 
 /**
- * Returns the files that a path could refer to. `attachments/<name>` can also refer to one of the session's own
+ * Returns the files that a path could refer to. `attachments/<name>` can also refer to one of the session's
  * attachments.
  */
 async function candidatesFor(

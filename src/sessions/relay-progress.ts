@@ -165,8 +165,8 @@ const longestName = 120;
 export type ProgressNews = { readonly news: string } | { readonly stalled: true };
 
 /**
- * Collects a child's text and activity. Notes are written at most every 2.5 seconds and never before the previous one
- * has been written. A silence of 60 seconds is reported once.
+ * Collects a child's text and activity. Notes are written at most once every 2.5 seconds and never before the previous
+ * one has been written. A silence of 60 seconds is reported once.
  */
 export class Progress {
   /** The newest text that has not been reported yet. */
@@ -217,14 +217,14 @@ export class Progress {
     return { stalled: true };
   }
 
-  /** Call this when the last note has been written or dropped. */
+  /** Call this after the last note has been written or dropped. */
   settled(): void {
     this.#isOutstanding = false;
   }
 
   /**
-   * Returns the next time at which there could be something to report, or `null` if only new activity could change
-   * that.
+   * Returns the next time at which there could be something to report, or `null` if nothing can be reported until new
+   * activity is recorded.
    */
   nextAt(): number | null {
     if (this.#isOutstanding) return null;

@@ -35,9 +35,9 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
 }
 
 /**
- * Whether an interrupted wait stays registered. If the waiting run was stopped or is owned by another process, the
- * ledger ends the wait together with the run, and a replayed call waits again. After any other error, the run continues
- * without waiting.
+ * Whether an interrupted wait stays registered. It does if the waiting run was stopped or is owned by another process:
+ * if that run ends, the ledger also ends the wait, and if it continues, the retried call waits again. After any other
+ * error, the run continues without waiting.
  */
 function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
   return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));

@@ -29,10 +29,11 @@ export interface SessionTarget extends Pick<SessionRef, "userId" | "agentId" | "
 type ContextApp = Pick<App, "spaces" | "agents" | "config" | "files">;
 
 /**
- * Resolves a context. The agent is the one given, otherwise the key's, otherwise the default. The key is the one given,
- * otherwise the one that belongs to the session ID, otherwise the key of the agent's main session. The folder is the
- * one given if the agent is allowed to work there, otherwise the agent's default. A session that exists under another
- * key is found later by its ID.
+ * Resolves a context. The agent is `agentId`, otherwise the agent in the key, otherwise the default agent. The key is
+ * `sessionKey`, otherwise the key derived from `sessionId`, otherwise the key of the agent's main session, or `global`
+ * if all senders share one session. The folder is `cwd`, otherwise the agent's default folder. Throws
+ * `invalid_arguments` if the agent is not allowed to work in `cwd`. A session that exists under another key is found
+ * later by its ID.
  */
 export function resolveSessionTarget(app: ContextApp, context: RuntimeContext): SessionTarget {
   const { spaces, files } = app;

@@ -76,8 +76,8 @@ export async function takeSteered(
 }
 
 /**
- * Writes the messages that woke a run or came with an announcement. A note then names the runs that are still open or
- * that ended without a reply.
+ * Writes the messages that woke a run, or the other announcements that share an announcement's turn. A note then names
+ * the awaited runs that are still open or that ended without a reply.
  */
 export async function writeArrivals(
   { runs, store }: Pick<App, "runs" | "store">,

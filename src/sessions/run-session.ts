@@ -49,7 +49,10 @@ type DirectoryApp = Pick<App, "files"> & { readonly store: Pick<App["store"], "s
 /** Stops if damaged metadata contains a cycle of parents. */
 const maxAncestors = 16;
 
-/** Returns the session with its recorded folder replaced by the one in which it is currently allowed to work. */
+/**
+ * Returns the session with the folder in which it is currently allowed to work. This can differ from the recorded
+ * folder.
+ */
 export async function withWorkingDirectory(
   app: DirectoryApp,
   session: SessionRecord,

@@ -39,8 +39,8 @@ export interface ToolSource {
 }
 
 /**
- * The tools for runs: the agent's own and those from the sources, filtered by the rules of the agent, the run and the
- * session.
+ * The tools for runs: the agent's own tools and the tools from the sources, filtered by the rules of the agent, the run
+ * and the session.
  */
 export class RunTools {
   readonly #sources: readonly ToolSource[];
@@ -64,7 +64,7 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  /** If `run` is `null`, returns the tools that a run in the session would be offered. */
+  /** Returns the tools for a run. If `run` is `null`, returns the tools that a run in the session would be offered. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run?.options.tools);
@@ -203,7 +203,7 @@ export function layersOf(
   ];
 }
 
-/** Returns the rules of the agent, the run and, for a spawned session, its spawn. */
+/** Returns the rules of the agent and the run and, for a spawned session, the rules of its spawn. */
 export function toolLayers(
   agent: RuledAgent,
   run: Run | null,

@@ -85,7 +85,10 @@ export function runRow(
   });
 }
 
-/** `retryAt` is when a running turn will call its model again after a failure. */
+/**
+ * Explains why a run is not making progress. `retryAt` is when a running turn will call its model again after a
+ * failure.
+ */
 function whyOf(waits: RunWaits | null, retryAt: number | null): RunRowPayload["why"] | null {
   if (waits?.why !== undefined) {
     const { runIds, ...why } = waits.why;

@@ -62,7 +62,8 @@ export class Waiting {
 }
 
 /**
- * Asks users to approve a call. Meanwhile, the run's slot is free. If there is no answer in time, the call is denied.
+ * Asks users to approve a call and frees the run's slot until they answer. If there is no answer in time, the call is
+ * denied.
  */
 export async function askApproval(
   app: Pick<App, "runs" | "clock" | "config" | "watcher">,

@@ -6,7 +6,7 @@ import { openStates } from "../runs/states.ts";
 import { noSuchRun } from "./turn-handle.ts";
 
 const pollMs = 250;
-/** The number of checks per poll, regardless of how many waits there are. */
+/** The maximum number of checks per poll, regardless of how many waits there are. */
 const maxLooks = 64;
 /** The number of checks per poll if no other process has written. These checks find changes that emit no event. */
 const idleLooks = 8;
@@ -20,7 +20,7 @@ interface Wait {
   /** The event key that triggers a check. See {@link signsOf}. */
   readonly sign: string;
   look(): void;
-  /** Checks one last time before the store closes. */
+  /** Checks one last time before the store closes. Rejects with `reason` if there is still no result. */
   close(reason: unknown): void;
 }
 
@@ -73,7 +73,10 @@ export class RunWatcher {
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
-  /** Resolves to what `look` finds in a session. `look` is called again after every change to the session. */
+  /**
+   * Resolves to the first result of `look` that is not `null`. `look` is called again after every change to the
+   * session.
+   */
   untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
     return this.#until(look, `session.updated ${sessionId}`, signal);
   }
@@ -191,7 +194,10 @@ function signsOf(event: SkeinEvent): readonly string[] {
 }
 
 export interface WaitOptions {
-  /** If 0, returns the current state immediately. If absent, there is no timeout. At most 24 days. */
+  /**
+   * The timeout in milliseconds, at most 24 days. 0 returns the current state immediately. If absent, there is no
+   * timeout.
+   */
   readonly timeoutMs?: number;
   /** Ends the wait. */
   readonly signal?: AbortSignal;

@@ -98,7 +98,10 @@ export class RunWriter {
     return { fence: this.fence, position: this.#position };
   }
 
-  /** Results that are ready in the same tick, or while others are being written, are appended together. */
+  /**
+   * Appends a result. Results that are ready in the same tick, or while others are being written, are appended
+   * together.
+   */
   async #answer(result: ReadyResult | { readonly refused: string }): Promise<GuardedAppend> {
     if ("refused" in result) return { entries: [], notes: [], ...result };
     const { promise, resolve, reject } = Promise.withResolvers<GuardedAppend>();
@@ -113,7 +116,10 @@ export class RunWriter {
     this.#writing = null;
   }
 
-  /** If a message is invalid, nothing has been written, and the other results are written without it. */
+  /**
+   * Appends a batch of results. If one result is invalid, the store rejects the whole batch, so each result is then
+   * written separately.
+   */
   async #writeResults(batch: readonly WaitingResult[]): Promise<void> {
     const { sessionId } = this.#session;
     const scope = scopeOfSession(this.#session);
@@ -168,7 +174,10 @@ export class RunWriter {
   }
 }
 
-/** Returns the end of the branch, starting where its last turn starts. */
+/**
+ * Returns the end of the branch, at least from the last message that is not a tool result. With `from`, leaves out the
+ * entries after that one.
+ */
 export async function tailOf(
   { store }: Pick<App, "store">,
   session: SessionRecord,
@@ -188,7 +197,7 @@ export async function tailOf(
   }
 }
 
-/** A turn starts here. Unanswered tool calls can only come after this entry. */
+/** Whether every unanswered tool call on the branch is in this entry or a later one. */
 function isTurnBegin(entry: Entry): boolean {
   return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
 }
@@ -281,7 +290,7 @@ export class PartialKeeper {
     });
   }
 
-  /** Call this when the answer has been written. */
+  /** Call this after the answer has been written. */
   async settle(): Promise<void> {
     this.#empty();
     if (!this.#isStored) return;

@@ -16,8 +16,8 @@ export interface RuntimeContext {
   readonly sessionKey?: string | null;
   readonly sessionId?: string | null;
   /**
-   * A store other than Skein's own, or the name of one in `createSkein({ stores })`. Sessions in different stores can
-   * never reach each other.
+   * A store to use instead of Skein's own, or the name of a store in `createSkein({ stores })`. Sessions in different
+   * stores can never reach each other.
    */
   readonly store?: Store | string | null;
   /**
@@ -33,10 +33,7 @@ export interface RuntimeContext {
 
 export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
-/**
- * Returns a session's context for hooks. For one of the session's runs, it includes the channel that the run delivers
- * to.
- */
+/** Returns a session's context for hooks. If `run` has a delivery target, the target replaces the session's. */
 export function contextOfSession(
   store: Store,
   { userId, agentId, key: sessionKey, sessionId, cwd, meta }: SessionRecord,

@@ -12,7 +12,7 @@ type TimerApp = ScheduleApp & Pick<App, "log" | "report" | "worker">;
 const tickMs = 500;
 /** After an error, the next attempt is made this many ticks later. */
 const ticksAfterError = 10;
-/** A due time is missed if no process has started its run by then. */
+/** A due time is missed if no process starts its run within this time. */
 const missedAfterMs = 60_000;
 
 /** A schedule in this process. */
@@ -39,7 +39,7 @@ export class ScheduleTimer {
     this.#app = app;
   }
 
-  /** Also handles due times that passed while no process was running. */
+  /** Starts the timer. The first check also handles due times that passed while no process was running. */
   start(): void {
     const now = this.#app.clock.now();
     this.#jobs = configuredSchedules(this.#app).map((schedule) => ({

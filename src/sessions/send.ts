@@ -148,7 +148,7 @@ function endedResult({ runId, sessionKey }: Sent, { outcome }: Run): SendResult 
   };
 }
 
-/** Converts the message to input for its target, including what to do when the resulting run ends. */
+/** Converts the message to input for its target, including the sequel that starts when the resulting run ends. */
 async function sendInput(
   app: Pick<App, "store" | "config" | "owner">,
   caller: Caller,
@@ -167,7 +167,7 @@ async function sendInput(
     {
       id: caller.callId,
       from: asker === null ? null : sessionRefOf(asker),
-      // A note starts no run, so there is no reply to wait for.
+      // A note starts no turn, so there is no reply to wait for.
       runId: isNote ? null : (caller.run?.runId ?? null),
       kind: isNote ? "note" : "send",
       text: request.message,
@@ -228,8 +228,8 @@ function rootOf({ run, callId }: Caller): RootRef {
 }
 
 /**
- * Whether a spawned session has no thread of its own. Such a session shares its parent's channel but reports only to
- * its parent.
+ * Whether a session was spawned without a separate thread. Such a session shares its parent's channel but reports only
+ * to its parent.
  */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
   return meta.spawnedBy !== undefined && meta.ownThread !== true;

@@ -187,7 +187,8 @@ export class ApprovalService {
   }
 
   /**
-   * Lists pending approvals, oldest first. `open: false` includes answered ones, and `limit` returns only the newest.
+   * Lists pending approvals, oldest first. `open: false` also lists answered approvals. `limit` returns only the newest
+   * approvals.
    */
   async list(
     { open = true, ...query }: ApprovalQuery = {},

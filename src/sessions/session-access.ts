@@ -30,7 +30,7 @@ import { findCurrent } from "./find-session.ts";
 export interface Asker {
   readonly userId: string | null;
   readonly agentId: string;
-  /** `null` if the requester has no session. In that case, no session is its own or in its tree. */
+  /** `null` if the requester has no session. No session is then its own or in its tree. */
   readonly session: SessionRecord | null;
   readonly sandboxed: boolean;
 }
@@ -95,7 +95,7 @@ export function createSessionAccess(source: AccessSource): SessionAccess {
   return new StoreAccess(source);
 }
 
-/** A decision and the session it applies to. `null` if no session or several sessions match. */
+/** A decision and the session it applies to. `session` is `null` if no session or several sessions match. */
 interface Judged {
   readonly session: SessionRecord | null;
   readonly explanation: AccessExplanation;
@@ -149,8 +149,9 @@ class StoreAccess implements SessionAccess {
   }
 
   /**
-   * The first lookup that finds a session visible to the requester decides, so that no other session can hide it. If
-   * there is no such lookup, a single match is refused with its reason, and several matches are refused as not found.
+   * Uses the first lookup that finds a session visible to the requester, so that no other session can hide that
+   * session. If there is no such lookup, a single match is refused with its reason, and several matches are refused as
+   * not found.
    */
   async #judge(
     asker: Asker,

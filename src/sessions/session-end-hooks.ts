@@ -16,7 +16,9 @@ interface ResetRequest extends FenceOption {
 
 type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
 
-/** Calls `before_reset` and `session_end` around every reset and removal, from any caller. */
+/**
+ * Calls `before_reset` before every reset and `session_end` after every reset and removal, regardless of the caller.
+ */
 export class SessionEndHooks<S extends Store & { readonly sessions: WorkingSessions }> {
   /** The store whose resets and removals trigger the hooks. */
   readonly store: S;

@@ -105,8 +105,8 @@ export interface ModelMessageLike {
 }
 
 /**
- * The model that produced the answers in appended AI SDK messages, and its usage. By default, the model is inferred
- * from the answers' signatures.
+ * The model that produced the answers in appended AI SDK messages, and the usage of the last answer. By default, the
+ * model is inferred from the answers' signatures.
  */
 export interface MessageOrigin {
   readonly provider?: string;
@@ -220,8 +220,8 @@ export class SessionHandle {
 
   /**
    * Appends messages from your own agent loop, in Skein's format or the AI SDK's. The guard checks them. Calls that can
-   * never be valid are removed, calls without a result get one before the next message, and large content is moved to
-   * blobs. The session is created if it does not exist. Throws `conflict` while a run is active.
+   * never be valid are removed, calls without a result get a synthetic one before the next message, and large content
+   * is moved to blobs. The session is created if it does not exist. Throws `conflict` while a run is active.
    *
    * A message that requires an answer (a user message, a tool call or a tool result) opens a turn for your loop. Runs
    * in the session then wait until you append an assistant message without tool calls, call {@link endTurn}, or send
@@ -280,9 +280,9 @@ export class SessionHandle {
   }
 
   /**
-   * Appends entries in one write, as they are. The guard does not check them, so calls can remain without a result.
-   * With `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a
-   * run is active, or while another process's loop is answering.
+   * Appends entries unchanged, in one write. The guard does not check them, so calls can remain without a result. With
+   * `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a run
+   * is active, or while another process's loop is answering.
    */
   async appendEntries(
     items: readonly AppendItem[],
@@ -497,7 +497,10 @@ function shownText(draft: MessageDraft): string {
   return "content" in draft && draft.role !== "toolResult" ? textOf(draft.content) : "";
 }
 
-/** Whether the last message requires an answer, or `null` if there is no message from which to tell. */
+/**
+ * Whether the last message requires an answer. Returns `null` if there is no message, or if its role does not determine
+ * this.
+ */
 function asksForAnswer(entries: readonly Entry[]): boolean | null {
   const last = entries.findLast((entry) => entry.type === "message")?.message;
   if (last?.role === "assistant") return callsOf(last).length > 0;

@@ -36,7 +36,8 @@ interface Shown {
 
 /**
  * Shows the request that a session's model is currently answering or, if there is none, the one that would be sent
- * next. Sends nothing and starts no server. Returns `null` if this process does not have the session's agent.
+ * next. Sends nothing and starts no server. Returns `null` for an ACP agent, or if this process does not have the
+ * session's agent or the model of `answer`.
  */
 export async function showRequest(
   app: RequestApp,

@@ -187,12 +187,15 @@ export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
 }
 
-/** Returns the maximum depth of a lineage: its root's limit, but at most its own agent's limit. */
+/** Returns the maximum depth of a lineage: the limit of its root or of the session's own agent, whichever is lower. */
 export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number): number {
   return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
 }
 
-/** A session that was spawned as a leaf stays a leaf, regardless of what its own agent allows. */
+/**
+ * Returns a refusal if the session is at its maximum depth. A session that was spawned as a leaf stays a leaf,
+ * regardless of its agent's settings.
+ */
 export function depthProblem(meta: SessionMeta, max: number): SpawnRefusal | null {
   const depth = depthOf(meta);
   const limit = depthLimit(meta, max);
@@ -210,7 +213,8 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
 }
 
 /**
- * Whether the child is sandboxed. Only a child with the same agent inherits the setting. A different agent has its own.
+ * Whether the child is sandboxed. Only a child with the same agent inherits the setting. A different agent uses its own
+ * setting.
  */
 export function isChildSandboxed(
   isSandboxed: boolean,

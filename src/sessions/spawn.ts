@@ -284,7 +284,7 @@ class Spawning {
   }
 }
 
-/** Adds the thread to the refusal, because it cannot be closed from here. */
+/** Names the thread in the refusal, because Skein cannot close the thread. */
 function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
   const error = `${refusal.error} The thread ${escapeToLine(threadId)} had already been opened for it and remains empty.`;
   return { ...refusal, error, threadId };
@@ -302,7 +302,7 @@ class ThreadFailed extends Error {
 
 /**
  * Returns the fork left behind by a process that died before the fork's run was accepted, or `null` if no session has
- * the key. If any other session has the key, it has been used since, and the result is a `conflict` refusal.
+ * the key. If the session with the key is not an unused fork, returns a `conflict` refusal.
  */
 async function leftFork(
   { store, runs }: App,

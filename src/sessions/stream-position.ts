@@ -19,7 +19,7 @@ export class StreamPosition {
     return { step: this.#step, offset };
   }
 
-  /** Call this when the answer has been written or discarded. The next delta has offset 0. */
+  /** Call this after the answer has been written or discarded. The next delta has offset 0. */
   startAnswer(): void {
     this.#streamed = { text: 0, thinking: 0 };
   }

@@ -26,7 +26,10 @@ export class ChildKeeper {
     }
   }
 
-  /** Recorded last. If the process crashes before this, the child is due again, and repeating a step is harmless. */
+  /**
+   * Marks the child as tidied last. If the process crashes before that, the child is due again, and repeating a step is
+   * harmless.
+   */
   async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
     const { userId, agentId, sessionId } = run.session;
     const { sessions } = this.#app.store;
@@ -57,14 +60,17 @@ export class ChildKeeper {
 async function isSameFolder(path: string, other: string): Promise<boolean> {
   if (path === other) return true;
   const [real, otherReal] = await Promise.all(
-    [path, other].map((each) => realpath(each).catch(() => null)), // The folder has been removed, so there is nothing to compare.
+    [path, other].map((each) => realpath(each).catch(() => null)), // A missing folder equals nothing.
   );
   return real !== null && real === otherReal;
 }
 
 /** How often to check for expired children. */
 const everyMs = 60_000;
-/** Batches runs that end at about the same time, because each pass reads all children that have not been tidied yet. */
+/**
+ * The delay after a run ends. It batches runs that end at about the same time, because each pass reads all children
+ * that have not been tidied yet.
+ */
 const soonMs = 250;
 
 /** Tidies children soon after a run ends, once a minute, and before closing. */

@@ -20,8 +20,8 @@ interface TruncatedInSession {
   /** The IDs of the copies, keyed by the IDs of their originals. */
   readonly copies: ReadonlyMap<string, string>;
   /**
-   * The number of entries that were not copied. Skein does not write entries of their types, and the model does not see
-   * them.
+   * The number of entries that were not copied because Skein does not write entries of their types. The model does not
+   * see these entries.
    */
   readonly leftBehind: number;
   /** Why nothing was written even though a result is too long. */

@@ -34,7 +34,7 @@ export type TurnEvent =
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
-      /** How many tokens smaller the next request is. Set when a recovery step has ended. */
+      /** The number of tokens by which the next request is smaller. Set when a recovery step has ended. */
       readonly freedTokens?: number;
     }
   | {
@@ -45,8 +45,8 @@ export type TurnEvent =
       readonly answer: "approved" | "denied" | "expired" | null;
     }
   /**
-   * This process cannot run the turn, so the turn waits for one of the app's processes. `missingTools` is set if this
-   * process lacks nothing but tools.
+   * This process cannot run the turn, so the turn waits for one of the app's processes. If this process belongs to that
+   * app, `missingTools` lists the required tools that it does not offer.
    */
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };

@@ -43,7 +43,7 @@ export class TurnRequests {
   /** Applies to all later requests in the run. */
   isSealedThinkingRejected = false;
 
-  /** `readContext` replaces the active branch's context. */
+  /** If given, `readContext` supplies the context in place of the active branch. */
   constructor(
     app: Pick<App, "store" | "config" | "clock">,
     session: SessionRecord,

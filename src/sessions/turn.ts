@@ -145,7 +145,7 @@ export async function runTurn(app: App, turn: TurnToRun): Promise<TurnEnd | Outc
   }
 }
 
-/** Returns the tools. An ACP agent brings its own. */
+/** Returns the tools for the turn. An ACP agent gets none, because it has its own tools. */
 async function toolsFor(
   { agents, tools }: Pick<App, "agents" | "tools">,
   { id, runtime }: AgentProfile,
@@ -298,8 +298,8 @@ function joinSystem(options: RunOptions, agent: AgentProfile, meta: SessionMeta)
 }
 
 /**
- * Returns the run's level. If it is not set, falls back to the session's, then to the one in its entries, then to the
- * agent's.
+ * Returns the thinking level that the run sets, otherwise the one in the session's metadata, otherwise the one in the
+ * session's entries, otherwise the agent's.
  */
 async function chooseThinkingLevel(
   { store }: Pick<App, "store">,

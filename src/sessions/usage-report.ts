@@ -88,7 +88,10 @@ export class UsageReports {
     });
   }
 
-  /** Newest first, so that the oldest sessions are the ones omitted. */
+  /**
+   * Yields pages of sessions, most recently active first, so that the sessions omitted at the limit are the least
+   * recently active.
+   */
   async *#pages(
     list: ListPage,
     { session }: UsageQuery,

@@ -19,7 +19,7 @@ export function stateByKey(modules: readonly StateModule[]): Readonly<Record<str
   return Object.fromEntries(modules.map((module) => [module.key, module]));
 }
 
-/** If there is a fence, changes are saved only while it holds. */
+/** If a fence is given, changes are saved only while the fence holds. */
 interface WithStateOptions extends FenceOption {
   /** The completed work as a sentence without a period, such as "The tool look ran". */
   readonly done: string;

@@ -29,7 +29,7 @@ export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "i
   readonly system?: string;
   /** The tools that would be offered. If absent, they are unknown, and no call is dropped for lack of a tool. */
   readonly tools?: readonly { readonly name: string }[];
-  /** Defaults to the session's own. */
+  /** Defaults to the session's thinking level. */
   readonly thinkingLevel?: string;
   readonly overrides?: PolicyRequest["overrides"];
 }

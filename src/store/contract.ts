@@ -9,9 +9,9 @@ import type { SessionRef } from "../core/session-ref.ts";
 import type { SessionTree } from "../core/tree.ts";
 
 /**
- * The interface that a store must implement. It is divided into five ports, so a program that only stores messages does
- * not have to implement a queue. The rules are ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md, and `conformance/` tests
- * any store against them. Missing values are `null` or an empty list. A rejected call throws a SkeinError and changes
+ * The interface that a store must implement. It has five ports and does not include a queue, so a store can be written
+ * without one. Rules ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md define its behavior. `conformance/` tests a store
+ * against these rules. Missing values are `null` or an empty list. A rejected call throws a SkeinError and changes
  * nothing.
  */
 export interface Store {
@@ -21,8 +21,9 @@ export interface Store {
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
   /**
-   * Permanently deletes all of a user's data: sessions of every agent, trash, state and blobs. Takes no scope so that
-   * an omitted field can select neither the unnamed user nor a single agent.
+   * Permanently deletes all of a user's data: sessions of every agent, trash, state and blobs. Takes a user ID instead
+   * of a scope, so that an omitted field cannot select the unnamed user and an additional one cannot limit the deletion
+   * to one agent.
    */
   purgeUser(userId: string): Promise<{ readonly sessions: number }>;
   /** Completes pending operations. Everything that was acknowledged has already been stored. */
@@ -35,8 +36,8 @@ export interface Store {
  */
 export interface Backend {
   /**
-   * Opens the sessions for direct use. Several stores can be open at the same time. They use the back end's
-   * connections. Unless `clock` is given, they use the database's time.
+   * Opens a store for direct use of the sessions. Several stores can be open at the same time. They share the back
+   * end's connections. If `clock` is absent, they use the database's time.
    */
   openStore(options?: { readonly clock?: Clock; readonly newId?: IdSource }): Store;
   /** Returns the reasons why this process should not receive work now, as sentences. */
@@ -46,8 +47,8 @@ export interface Backend {
 }
 
 /**
- * Selects a user's sessions. A call cannot reach outside its scope. If the user ID is absent, selects the unnamed user,
- * never all users.
+ * Selects a user's sessions. A call cannot reach outside its scope. If the user ID is absent, the scope selects the
+ * unnamed user, never all users.
  */
 export interface Scope {
   readonly userId?: string;
@@ -98,7 +99,7 @@ export interface SessionRecord extends SessionRef {
   readonly meta: SessionMeta;
   readonly name: string | null;
   readonly createdAt: number;
-  /** Time of the last conversation entry. Metadata changes are ignored. */
+  /** Time of the last conversation entry. Metadata changes do not affect it. */
   readonly updatedAt: number;
   readonly leafId: string | null;
 }
@@ -121,7 +122,7 @@ export interface SessionDigest {
   readonly compactions: number;
   /** The goal from the last compaction, otherwise the first user message, in at most 200 characters. */
   readonly summary: string | null;
-  /** Time of the last message from a person, not counting messages from sessions and from the system. */
+  /** Time of the last message from a person. Messages from other sessions and from the system do not count. */
   readonly lastInputAt: number | null;
 }
 
@@ -189,7 +190,7 @@ export interface SessionQuery {
   readonly activeSince?: number;
   /** Only sessions spawned by this session, or by one of these sessions. */
   readonly spawnedBy?: string | readonly string[];
-  /** Only sessions whose `meta.forkedFrom` names one of these session IDs. */
+  /** Only sessions whose `meta.forkedFrom` contains one of these session IDs. */
   readonly forkedFrom?: readonly string[];
   /** Restricts the list to these sessions. */
   readonly reach?: SessionReach;
@@ -333,8 +334,9 @@ export interface SessionStore {
     options?: { sessionId?: string } & Pick<AppendOptions, "fence">,
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
-   * Replaces entries with tombstones, here and in every copy in the user's other sessions and trash. Position, role and
-   * pairing are kept, but the content is permanently removed. This is the only operation that rewrites a session.
+   * Replaces entries with tombstones, along with every copy of them in the user's other sessions and trash. The
+   * position, the role and the link between a call and its result are kept. The content is permanently removed. This is
+   * the only operation that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
@@ -380,7 +382,7 @@ export interface SearchHit {
 export interface SearchStore {
   /**
    * Returns the best hits first. Entries that contain all words come before entries that contain only some of them. If
-   * the query is a sentence, the messages next to a match can be hits too. The order does not depend on entries outside
+   * the query is a sentence, messages next to a match can also be hits. The order does not depend on entries outside
    * the scope and reach.
    */
   search(
@@ -388,11 +390,11 @@ export interface SearchStore {
     query: SearchQuery,
   ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
   /**
-   * Returns the hits whose embeddings are nearest to the given one, nearest first. Of the query's text, only filters,
-   * quoted phrases and excluded words apply. A store that keeps no embeddings has none of these three methods.
+   * Returns the hits whose embeddings are nearest to `embedding`, nearest first. Of the query's text, only filters,
+   * quoted phrases and excluded words apply. A store without embeddings omits `nearest`, `unembedded` and `embed`.
    */
   nearest?(scope: Scope, query: SearchQuery, embedding: Embedding): Promise<readonly SearchHit[]>;
-  /** Returns entries that have no embedding of this model, the newest first. */
+  /** Returns entries that have no embedding from this model, newest first. */
   unembedded?(
     scope: Scope,
     model: string,
@@ -402,7 +404,7 @@ export interface SearchStore {
   embed?(scope: Scope, model: string, embedded: readonly EmbeddedEntry[]): Promise<void>;
 }
 
-/** The meaning of a text as a vector. Only embeddings of the same model can be compared. */
+/** The meaning of a text as a vector. Only embeddings from the same model can be compared. */
 export interface Embedding {
   readonly model: string;
   readonly vector: readonly number[];

@@ -83,7 +83,7 @@ export class ExternalChanges {
     return this.#ledger.exclusively(act);
   }
 
-  /** Caches data that a store reported. The data can be read again, so it is not synced. */
+  /** Caches a session's identity as reported by its store. The store can be asked again, so the write is not synced. */
   keep({ uid, userId, agentId, key, sessionId }: SessionRef): void {
     const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
     if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;

@@ -55,7 +55,8 @@ type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
 /**
  * Combines a store that has no support for runs with a ledger for the runs of its sessions. The two cannot change in
  * one transaction. A change that affects both is therefore recorded in the ledger, made in the store, and then applied
- * to the runs. If the process crashes or the response is lost, the store is checked to settle the record.
+ * to the runs. If the process crashes or the response is lost, the next caller checks in the store whether the change
+ * happened.
  */
 export class ExternalStore implements WorkingStore<LocalWork> {
   readonly sessions: WorkingSessions;
@@ -135,7 +136,7 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     return this.#runs.attendance.attendant;
   }
 
-  /** The store contract has no fence for state values, so it is checked before the call. */
+  /** The store contract has no fence for state values, so the fence is checked before the call. */
   #statePort(inner: StateStore): WorkingState {
     const set: WorkingState["set"] = async (scope, sessionId, key, value, { fence, ...rest } = {}) => {
       if (toFenceFunction(this.#runs, present({ fence })).fence?.() === false)
@@ -187,7 +188,8 @@ export class ExternalStore implements WorkingStore<LocalWork> {
   }
 
   /**
-   * An empty append under a fence claims a run or gives back a lost one. It waits until pending changes are settled.
+   * An empty append under a fence claims a run or requeues a lost one. It first settles changes that other processes
+   * left, and is rejected while a change of the session is pending.
    */
   async #append(
     ...[scope, sessionId, items, { fence: given, ...rest } = {}]: Parameters<Sessions["append"]>
@@ -206,7 +208,6 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     });
   }
 
-  /** Rethrows the reason if the fence rejects the write. */
   async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
     const session = sessionRefOf(await this.#require(scope, sessionId));
     const act = (fence: () => boolean) =>
@@ -376,7 +377,10 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     }
   }
 
-  /** Runs in one transaction. `follow` is `null` if the change did not happen. */
+  /**
+   * Applies a change to the runs and drops its record, in one transaction. `follow` is `null` if the change did not
+   * happen.
+   */
   #finish(note: PendingChange, follow: (() => AfterCommit | undefined) | null): void {
     const emit = this.#ledger.change(() => {
       const later = follow?.();
@@ -403,7 +407,10 @@ export class ExternalStore implements WorkingStore<LocalWork> {
     await sessions.purge(scope, sessionId);
   }
 
-  /** Runs `act` under the caller's fence or, if there is none, only while the session has no active run. */
+  /**
+   * Runs `act` under the caller's fence. Without a fence, rejects the write while the session has an active run, and
+   * throws the attendant's error.
+   */
   async #actIfIdle<T>(
     session: SessionRef,
     options: FenceOption,

@@ -27,7 +27,7 @@ export interface SortedPlace {
   readonly uid: string;
 }
 
-/** A name's position depends on only this many characters, which keeps cursors short. */
+/** The number of characters of a name that sorting considers. The limit keeps cursors short. */
 const sortedCharacters = 100;
 
 /** Returns the value that a session is sorted by. Ties are broken by uid. */
@@ -211,8 +211,8 @@ function treeFrom(key: string, kin: Iterable<Kin>): Set<string> {
 }
 
 /**
- * Returns a page of entries. If `after` is set, these are the oldest entries after it. Otherwise, they are the newest
- * entries.
+ * Returns a page of entries. If `after` is set, the page contains the oldest entries after it. Otherwise, it contains
+ * the newest entries.
  */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = entryLimit(range.limit);

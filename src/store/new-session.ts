@@ -14,7 +14,10 @@ interface NewSession {
   readonly meta: SessionMeta;
 }
 
-/** Returns the record and digest of a new session that contains a tree. If the tree has no time, it starts now. */
+/**
+ * Returns the record and digest of a new session that contains a tree. If the tree's header has no time, the session is
+ * created at `now`.
+ */
 export function newSession(chosen: NewSession, tree: SessionTree, now: number): ListedSession {
   const { timestamp, id: sessionId, cwd = "" } = tree.header;
   const createdAt = timestamp === undefined ? now : Date.parse(timestamp) || 0;

@@ -234,7 +234,7 @@ function* seeker({ ids, lines }: Pick<RedactionTarget, "ids" | "lines">, isItsel
   };
 }
 
-/** Returns summaries after a redacted entry, on any branch. They might contain its text. */
+/** Returns the IDs of summaries that follow a redacted entry on any branch. These summaries might contain its text. */
 function summariesBehind(tree: SessionTree, gone: ReadonlySet<string>): string[] {
   const behind = new Set<string>();
   const summaries: string[] = [];

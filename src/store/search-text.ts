@@ -6,7 +6,10 @@ interface EntryText {
   readonly text: string;
 }
 
-/** Returns an entry's texts, both individually and joined. Other strings are included only if they contain spaces. */
+/**
+ * Returns the texts of an entry's blocks, individually and joined. Other strings in the entry are included individually
+ * only if they contain spaces.
+ */
 export function entryTexts(entry: Entry): string[] {
   const said = entryText(entry);
   if (said === null) return isPartial(entry) ? [partialText(entry)] : [];

@@ -9,8 +9,8 @@ import type { Json, MetaPatch, SessionInit, SessionMeta, SessionRecord } from ".
 /**
  * Metadata in a log. The header contains the initial values, and each change is a `skein.meta` entry with the changed
  * fields. The header of a truncated working set has the values at the point of truncation. `of` is the session's uid,
- * which ensures that entries copied by a fork or import do not apply to the new session. A changed key is one of the
- * fields.
+ * which ensures that entries copied by a fork or import do not apply to the new session. A change of the key is
+ * recorded as the field `key`.
  */
 
 export interface VersionedMeta {

@@ -28,7 +28,7 @@ export class Spaces<S extends WorkingStore> {
   readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
   readonly #views = new Map<string, Store>();
 
-  /** `named` contains additional stores by name. */
+  /** `named` contains additional stores, keyed by name. */
   constructor(
     home: S,
     open: (name: string, store: Store) => ExternalStore,

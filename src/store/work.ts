@@ -52,9 +52,9 @@ export interface SharedDatabase {
   readonly events: EventFeed;
   /** The time of the database, which is the same for all machines. */
   readonly clock: Clock;
-  /** How long a process that does not renew its leases still owns its runs, in milliseconds. */
+  /** How long a process owns its runs after it last renewed its leases, in milliseconds. */
   readonly leaseMs: number;
-  /** `false` while a process whose lease has expired might only have lost the database for a moment. */
+  /** `false` while a process whose lease has expired might have lost its connection to the database only briefly. */
   canTakeOver(): boolean;
 }
 
@@ -68,10 +68,7 @@ export interface StoreWork {
   readonly shared: SharedDatabase | null;
   /** Absent if the store cannot list across users. */
   readonly everyUser?: EveryUser;
-  /**
-   * Registers the attendant, which is called in transactions that reset, remove and purge sessions, and before a
-   * branch.
-   */
+  /** Registers the attendant, which the store calls when it resets, removes, branches, redacts or purges a session. */
   attend(attendant: WorkAttendant): void;
   /**
    * Returns the session that currently has the given key or session ID, or `null`. Runs within a transaction on the
@@ -150,7 +147,9 @@ export interface FenceOption {
 
 export type FencedAppend = Omit<AppendOptions, "fence"> & FenceOption;
 
-/** Sessions whose writes can also depend on a script. Any store qualifies if no script is used. */
+/**
+ * Sessions whose writes can also be fenced by a script. If no caller passes a script, any `SessionStore` can be used.
+ */
 export interface WorkingSessions extends SessionStore {
   append(
     scope: Scope,
@@ -171,7 +170,7 @@ export interface WorkingSessions extends SessionStore {
   ): ReturnType<SessionStore["reset"]>;
 }
 
-/** State values that a run can set only while it holds its session. The fence only reads. */
+/** State values that a run can set only while it holds its session. The fence's script must not change anything. */
 export interface WorkingState extends StateStore {
   set(
     scope: Scope,
@@ -204,7 +203,7 @@ function passesFence(ledger: Ledger, fence: FenceScript): boolean {
   return true;
 }
 
-/** Rolls back what a fence has changed before it returned `false`. */
+/** Thrown to roll back the changes that a fence made before it returned `false`. */
 class RejectedWrite extends Error {}
 
 function* acceptOrThrow(script: Script<boolean>): Script<void> {

@@ -22,8 +22,8 @@ export interface MetricsSettings {
 }
 
 /**
- * Metrics in Prometheus text format. Counters and histograms cover the events on the bus, all of which one process
- * emits.
+ * Metrics in Prometheus text format. Counters and histograms cover only the events on the bus, which come from this
+ * process.
  */
 export interface Metrics extends Watcher {
   /** `open` is the unfinished work in the store, or `null` if it is not known. */

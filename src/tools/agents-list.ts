@@ -13,14 +13,17 @@ const parameters = s.closed({});
 interface Requester {
   readonly id: string;
   readonly sandboxed: boolean;
-  /** `null` if the agent is not defined. In that case, it can spawn only itself. */
+  /** `null` if the agent is not defined. It can then spawn only itself. */
   readonly policy: Agent | null;
   readonly access: AccessPolicy;
   /** `false` for a leaf and at the depth limit. */
   readonly canSpawn: boolean;
 }
 
-/** Lists the agents that the caller's agent can spawn or message, itself first. Reveals nothing about other agents. */
+/**
+ * Lists the agents that the caller's agent can spawn or message, starting with that agent itself. Reveals nothing about
+ * other agents.
+ */
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
@@ -46,7 +49,10 @@ export const agentsList: SessionTool = {
   },
 };
 
-/** Lists the ACP agents, which run on the host. Only their spawned sessions can be messaged. */
+/**
+ * Lists the ACP agents, which run on the host. The agents themselves cannot be messaged, but the sessions spawned with
+ * them can.
+ */
 function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpAgents) {
   if (!canSpawn || sandboxed || policy === null) return [];
   return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));

@@ -206,8 +206,8 @@ interface CapOptions {
 }
 
 /**
- * Returns as many messages as fit, from the requested end. If not even one fits, a note replaces it. Messages that do
- * not fit are not cleaned.
+ * Returns as many messages as fit, from the requested end. If not even one message fits, a note replaces it. Messages
+ * that do not fit are not cleaned.
  */
 export function capMessages<Entry>(
   entries: readonly Entry[],

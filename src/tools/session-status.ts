@@ -80,7 +80,7 @@ async function statusOf(session: ListedSession, call: Caller, app: App): Promise
   });
 }
 
-/** Lists the tools. For another session, lists its agent's tools, or returns `null` if the agent is not defined. */
+/** Lists the tools that a session is offered. Returns `null` for another session whose agent is not defined. */
 async function listTools(viewpoint: Caller, call: Caller, app: App): Promise<readonly string[] | null> {
   if (viewpoint !== call && app.agents.find(viewpoint.agentId) === null) return null;
   return offeredNames(app, viewpoint);
@@ -110,7 +110,7 @@ async function offeredNames(
   return offered.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
 }
 
-/** Returns the session as a caller in order to show the rules and tools that apply to it. */
+/** Returns a caller for the session, so that the rules and tools shown are those that apply in it. */
 function asCaller(session: SessionRecord, call: Caller, app: App): Caller {
   if (session.uid === call.session?.uid) return call;
   const { userId, agentId, meta } = session;

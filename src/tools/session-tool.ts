@@ -26,7 +26,7 @@ export interface SessionTool {
   readonly output?: Schema;
   /** `true` if the tool runs after all other calls in its message so that it sees what they started. */
   readonly isLast?: boolean;
-  /** Alternative argument names (alias → name). The first one given is used. */
+  /** Alternative argument names (alias → name). If a call contains several of them, the first one is used. */
   readonly aliases?: Readonly<Record<string, string>>;
   /** Aliases that are rejected if given together with the argument name. Other aliases are ignored in that case. */
   readonly exclusiveAliases?: readonly string[];

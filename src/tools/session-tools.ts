@@ -7,7 +7,7 @@ import type { ForeignTool } from "./tool-adapters.ts";
  * Returns the session tools that a session's rules allow, for your own agent loop, in the AI SDK's `tools` format.
  * Calls are made on behalf of that session, under its agent's hooks and rules. This Skein instance runs whatever a call
  * starts. Replies and sub-agents' results are sent to the session, which is created if it does not exist. If `runId` is
- * set (a tool finds it in its context), calls count toward that run's budget.
+ * set (a tool receives it in its context), calls count toward that run's budget.
  *
  * @example
  * ```ts

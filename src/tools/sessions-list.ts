@@ -183,8 +183,8 @@ function listQuery(
 }
 
 /**
- * Returns the kinds in lowercase without duplicates. An empty list means no filter. `unknown` is a word that is not a
- * kind.
+ * Returns the kinds in lowercase without duplicates. An empty list means no filter. If a word is not a kind, returns it
+ * as `unknown`.
  */
 export function readKinds(words: readonly string[]): { kinds: SessionKind[] } | { unknown: string } {
   const kinds = new Set<SessionKind>();

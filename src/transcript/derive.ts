@@ -21,7 +21,9 @@ interface Origin {
    * role.
    */
   readonly said: boolean;
-  /** `true` if its first line names its source session, which shows that the line is genuine. */
+  /**
+   * `true` if step 1 has added the source session or the sender. A line that only imitates this does not set the mark.
+   */
   readonly annotated: boolean;
 }
 
@@ -92,7 +94,7 @@ export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly
   return origin.merged ?? (origin.source === null ? [] : [origin.source]);
 }
 
-/** The message that a change affects, and all messages as they were after the step that made it. */
+/** The message that a change affects, before the change, and all messages after the step that made the change. */
 export interface ChangeTrace {
   readonly before: TranscriptMessage | ContextMessage;
   after: readonly TranscriptMessage[];
@@ -146,9 +148,7 @@ export function mapMessages(
   return { messages: isChanged ? after : messages, changes };
 }
 
-/**
- * Finds the entry for a message. The index is built on first use, so a transcript without changes does not pay for it.
- */
+/** Finds the entry for a message. The index is built on first use, so a transcript without changes never builds it. */
 export class EntryIds {
   readonly #messages: readonly ContextMessage[];
   readonly #entryIds: readonly string[];

@@ -51,7 +51,10 @@ function blockTokens(
   }
 }
 
-/** An image blob is counted as an image because it is loaded before the request is sent. */
+/**
+ * Whether a text block stands for an image blob. It is counted as an image, because the image is loaded before the
+ * request is sent.
+ */
 function isImageBlob({ skein }: TextBlock): boolean {
   return skein?.blob?.was === "image";
 }
@@ -197,7 +200,7 @@ function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
   }
 }
 
-/** The cost of an empty message. A block's cost is what it adds to this. */
+/** The cost of an empty message. A block's cost is its increase over this value. */
 const emptyMessage = estimateTokens([{ role: "user", content: [] }]);
 
 /** Returns the part of the total that belongs to one message. */

@@ -1,5 +1,4 @@
 import { SkeinError } from "../core/errors.ts";
-/** Known models by the prefix of their IDs. */
 
 /** How much a model thinks, in increasing order. */
 export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
@@ -20,7 +19,7 @@ export interface ModelInfo {
 type Thinking = ModelInfo["thinking"] | readonly Effort[];
 type Row = readonly [window: number, maxOutput: number, thinking: Thinking, vision?: boolean];
 
-/** From the providers' model pages and API errors. */
+/** Lists of efforts, from the providers' model pages and API errors. */
 const upToHigh = ["low", "medium", "high"] as const;
 const upToXhigh = [...upToHigh, "xhigh"] as const;
 const fromNone = ["none", ...upToXhigh] as const;
@@ -30,7 +29,7 @@ const onOrOff = ["none", "high"] as const;
 
 const million = 1_048_576;
 
-/** The longest matching prefix wins. Context windows exclude beta features. */
+/** Known models, keyed by ID prefix. The longest matching prefix wins. Context windows exclude beta features. */
 const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   anthropic: {
     "claude-3-": [200_000, 4096, "none"],

@@ -15,7 +15,7 @@ type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
 export const maxImageSide = 1200;
 const mebibyte = 1024 * 1024;
 const image = { maxSide: maxImageSide, maxBytes: 5 * mebibyte };
-/** Anthropic's limit applies to the base64-encoded image. */
+/** Anthropic's limit applies to the base64-encoded image, which is a third larger than the raw image. */
 const anthropicBytes = Math.floor((image.maxBytes * 3) / 4);
 const anthropicImages: ImageLimits = {
   ...image,

@@ -13,7 +13,7 @@ import {
 const chunk = new Uint16Array(16 * 1024);
 const chunkBytes = Buffer.from(chunk.buffer);
 const isLittleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** Even English text has up to one accent per this many characters. */
+/** English text can contain up to one accent per this many characters. */
 const strayAccent = 1000;
 /**
  * Accents per word. Text above the first value is not English. The other two values separate languages related to

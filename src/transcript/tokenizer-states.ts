@@ -79,7 +79,10 @@ assign(space, "9 20");
 assign(newline, "a d");
 splitHan();
 
-/** Simplified Chinese has the characters of GB 2312, which are two bytes each in GBK. */
+/**
+ * Separates the characters that Simplified Chinese uses from all others. They are the characters of GB 2312, which take
+ * two bytes each in GBK.
+ */
 function splitHan(): void {
   const [han, traditional] = ["han", "hanTraditional"].map(
     (name) => firstScript + Object.keys(scripts).indexOf(name),
@@ -213,7 +216,10 @@ export function beginsWord({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length === 1 && shorts < leastShorts;
 }
 
-/** Late letters cost more in languages that are rare in the vocabulary. */
+/**
+ * Whether the last character is a letter late in a long word. Such letters cost more in languages that are rare in the
+ * vocabulary.
+ */
 export function isLateLetter({ kind, length, shorts }: TokenizerState): boolean {
   return (kind === lower || kind === upper) && length >= longWord && shorts < leastShorts;
 }

@@ -7,7 +7,7 @@ const hashLength = 8;
 const sendable = /^[A-Za-z0-9_.:-]{1,128}$/;
 const common = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Whether a name can be sent, if necessary in another form. */
+/** Whether a name can be sent, either unchanged or in an adapted form. */
 export function isSendableToolName(name: string): boolean {
   return sendable.test(name);
 }
@@ -47,7 +47,9 @@ export class ToolNames {
   }
 }
 
-/** A valid name is unchanged, so applying this twice has no further effect. */
+/**
+ * Returns a name that the provider accepts. A valid name is unchanged, so applying this twice has no further effect.
+ */
 function fitName(name: string, api: Api): string {
   const isTaken = common.test(name) && !isInherited(name);
   const fitting = isTaken ? name : appendHash(name.replace(/[^A-Za-z0-9_-]/g, "_"), name);
@@ -56,7 +58,10 @@ function fitName(name: string, api: Api): string {
   return started.length <= longest ? started : appendHash(started, name);
 }
 
-/** Provider packages look up names in plain objects, where they would find inherited properties. */
+/**
+ * Whether every object inherits a property with this name. Provider packages look up tool names in plain objects, where
+ * they would find that property.
+ */
 function isInherited(name: string): boolean {
   return name in {};
 }

@@ -49,7 +49,7 @@ async function atRest(from: ChildProcess, isLevel: (sample: SoakSample) => boole
 
 describe("a gateway under load", () => {
   test("keeps stable memory while people and programs come and go", {
-    timeout: (seconds + settleSeconds + 600) * 1000,
+    timeout: (2 * seconds + settleSeconds + 600) * 1000,
   }, async () => {
     folder = temporaryFolder("skein-soak-");
     const gateway = fork(child, [folder.path], { execArgv: ["--expose-gc"], serialization: "json" });

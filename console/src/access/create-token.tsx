@@ -62,7 +62,10 @@ function NewToken({ latest, onCreated }: { readonly latest: number | null; reado
   );
 }
 
-/** Returns the labels of the lifetimes, keyed by days or by `own`, which means until this browser's token expires. */
+/**
+ * Returns the labels of the lifetimes, keyed by the number of days. `own` lasts until this browser's token expires, and
+ * an empty key lasts until the token is revoked.
+ */
 function lifetimesUntil(latest: number | null): Readonly<Record<string, string>> {
   if (latest === null) return { "1": "1 day", "30": "30 days", "365": "1 year", "": "until revoked" };
   const fitting = Object.entries({ "1": "1 day", "7": "7 days" }).filter(

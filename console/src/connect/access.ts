@@ -16,7 +16,7 @@ export type Access =
   | {
       readonly phase: "signed-out";
       readonly why: SignedOut;
-      /** A link was opened, but its code has not been used yet. */
+      /** `true` if a link was opened but its code has not been used yet. */
       readonly keepsLink: boolean;
       readonly retry: () => void;
     }
@@ -85,8 +85,8 @@ class AccessStore {
   }
 
   /**
-   * Returns why this tab is signed out, in case there is still no gateway afterward. Rejects if the gateway did not
-   * respond.
+   * Connects with the stored token, or with the token obtained for a link. If no gateway is connected afterward, the
+   * result is the reason. Rejects if the gateway did not respond.
    */
   async #signIn(): Promise<SignedOut> {
     let why: SignedOut = "no-token";

@@ -37,7 +37,7 @@ export function forgetToken(token: string): void {
   if (readStored(slot) === token) writeStored(slot, null);
 }
 
-/** Deletes what this tab has stored for its user. */
+/** Deletes everything that this tab has stored for its user. */
 export function forgetUser(): void {
   removeStored(userSlots, "tab");
 }

@@ -42,7 +42,7 @@ function isOneOf<T extends string>(values: readonly T[], value: string | undefin
   return values.includes(value as T);
 }
 
-/** The filter's fields, and a way to change one without adding a history entry. `null` does not filter. */
+/** Reads the filter's fields and changes them without adding history entries. `null` removes a field's filter. */
 function useFilterFields() {
   const [query, change] = useQueryFields();
   return {

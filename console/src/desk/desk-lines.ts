@@ -43,7 +43,7 @@ export interface DeskView {
 
 interface DeskLinesOptions {
   readonly hasApprovals?: boolean;
-  /** Nests finished sub-agents under their parents. Every fold is closed except these. */
+  /** If set, finished sub-agents are nested under their parents. Lists the open folds. All others are closed. */
   readonly openFolds?: ReadonlySet<string>;
   /** A row that stays visible in a closed fold. */
   readonly openId?: string | null;

@@ -141,7 +141,7 @@ export const edgeNames: Record<Edge["kind"], string> = {
   fork: "Fork",
 };
 
-/** The target of an edge: the entry that arrived or, if there is none, the one that caused it. */
+/** Returns the URL for an edge: the entry that arrived or, if there is none, the entry that caused the edge. */
 export function edgePath({ fromKey, fromEntryId, toKey, toEntryId }: Edge, { userId }: SessionPlace): string {
   const user = userParam({ userId });
   if (toEntryId === undefined && fromEntryId !== undefined) {

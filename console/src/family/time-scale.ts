@@ -147,7 +147,7 @@ function insetOf({ isFold, width }: Piece): number {
 
 interface Fit {
   readonly pxPerMs: number;
-  /** The share of the space requested for their marks that active periods get, from 0 to 1. */
+  /** How much of the space requested for marks is granted to active periods, from 0 (none) to 1 (all). */
   readonly crowding: number;
 }
 

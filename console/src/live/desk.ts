@@ -12,7 +12,7 @@ export type Approval = Result<"approvals.list">["approvals"][number];
 
 export interface DeskState {
   readonly status: "loading" | "ready" | "failed";
-  /** Why the last read failed. The rows are those from the previous read. */
+  /** Why the last read failed. The rows then come from the previous read. */
   readonly error: string | null;
   /** In order of activity, most recent first. */
   readonly rows: readonly SessionRow[];
@@ -47,8 +47,8 @@ const maxKeys = 100;
 export const maxApprovals = 500;
 
 /**
- * The sessions that the token is allowed to see, kept up to date by events. An event names a session, and its row is
- * read again, in batches.
+ * The sessions that the token is allowed to see, kept up to date by events. The rows of the sessions that events name
+ * are read again in batches.
  */
 export class Desk {
   readonly #client: SkeinClient;
@@ -203,7 +203,7 @@ export class Desk {
     this.#reads.requestSoon();
   }
 
-  /** A read approval includes its path from the root, which the event lacks. */
+  /** Reads the approvals, because the event for an approval lacks the approval's path from the root. */
   async #readApprovals(): Promise<void> {
     this.#approvals = await this.#listApprovals();
     this.#publish();

@@ -43,7 +43,7 @@ export function findHosts(
   return hosts;
 }
 
-/** Moves nested items behind their hosts. The order is otherwise unchanged. */
+/** Places nested items directly after their hosts. The order is otherwise unchanged. */
 export function nest<T extends Nestable>(items: readonly T[]): readonly T[] {
   const byHost = Map.groupBy(items, ({ host }) => host);
   return (byHost.get(null) ?? []).flatMap((item) => [item, ...(byHost.get(item.id) ?? [])]);

@@ -8,7 +8,7 @@ export interface LiveAnswer {
   /** `false` if another process writes the answer and sends no events here. */
   readonly isStreaming: boolean;
   readonly text: string;
-  /** The number of characters missing at the beginning of an answer that is too long. */
+  /** The number of characters omitted from the beginning because the answer is too long. */
   readonly textOffset: number;
   readonly thinking: string;
   readonly thinkingOffset: number;

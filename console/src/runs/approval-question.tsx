@@ -63,8 +63,8 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
 }
 
 /**
- * Reads the approval with its answer. The list of pending approvals does not show how an approval that has left it was
- * answered.
+ * Reads the approval with its answer. Once an approval has been answered, the list of pending approvals no longer
+ * contains it.
  */
 function useAnswer(approval: Approval, isGone: boolean): Approval {
   const { approvalId, runId, answer } = approval;

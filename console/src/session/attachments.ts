@@ -27,7 +27,7 @@ export function newId(): string {
 
 /**
  * Combines a message with its attachments. Text files become fenced blocks in the message, because models accept no
- * other attachments than images.
+ * attachments other than images.
  */
 export function composeMessage(message: string, attachments: readonly Attachment[]) {
   const texts = attachments.flatMap(({ name, content }) =>

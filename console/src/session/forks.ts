@@ -3,7 +3,7 @@ import type { SessionTree } from "../tree/tree-data.ts";
 import type { Tree, TreeNode } from "../tree/tree-model.ts";
 import { siblingsOf, tipOf } from "../tree/tree-model.ts";
 
-/** What a branch's URL adds to its session's URL: the last entry, or nothing for the active branch. */
+/** The query that selects a branch in its session's URL: the branch's last entry, or nothing for the active branch. */
 export interface BranchQuery {
   readonly branch?: string;
 }

@@ -143,7 +143,7 @@ export function roleWord(role: string): string {
   return roleWords[role] ?? oneLine(role, 20);
 }
 
-/** Returns a row's text, for the find bar and for copying. An entry that cannot be read has none. */
+/** Returns a row's text, for the find bar and for copying. Empty if the entry cannot be read. */
 export function rowText(entry: TranscriptEntry): string {
   try {
     return readText(entry);

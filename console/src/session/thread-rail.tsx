@@ -64,7 +64,7 @@ export const ThreadRail = memo(function ThreadRail({
   );
 });
 
-/** Returns the mark that is nearest to a pointer, because marks can overlap, above all on a touchscreen. */
+/** Returns the mark that is nearest to a pointer, because marks can overlap, especially on a touchscreen. */
 function nearest(rail: HTMLElement | null, y: number): string {
   const distance = (mark: Element) => {
     const { top, height } = mark.getBoundingClientRect();

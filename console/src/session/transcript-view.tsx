@@ -90,7 +90,7 @@ export function TranscriptView({
     overscan: 8,
     anchorTo: "end",
     followOnAppend: !hasLater,
-    // One pixel above the end is not the end. Less than one pixel is, because zoomed pages scroll by fractions.
+    // A position less than one pixel above the end counts as the end, because zoomed pages scroll by fractions.
     scrollEndThreshold: 0.9,
     scrollPaddingStart: -(target?.offset ?? 0),
     useAnimationFrameWithResizeObserver: false,
@@ -131,8 +131,8 @@ export function TranscriptView({
   }, [target, hasItems, targetIndex >= 0]);
 
   // The browser scrolls up when the rows become shorter or the view becomes taller. Its scroll event arrives later,
-  // when there might be new rows. A position that was the end in the meantime is therefore not one that the reader
-  // scrolled to. The page's own scrolling is also reported later, combined with what the reader has scrolled since.
+  // when there might be new rows. If the reported position was the end at any time since the last event, the reader did
+  // not scroll there. The page's own scrolling is also reported late, combined with any scrolling by the reader since.
   const last = useRef({ top: 0, end: 0 });
   const endOf = ({ scrollHeight, clientHeight }: HTMLElement) => scrollHeight - clientHeight;
   const measureEnd = () => {

@@ -41,7 +41,7 @@ interface Welcome {
   readonly side: ReactNode;
 }
 
-/** What the page of the home session adds: its family, three suggestions, and a message that is ready to send. */
+/** Returns the home page's additions: the session's family, three suggestions, and a message that is ready to send. */
 export function useWelcome(place: SessionPlace, state: TranscriptState): Welcome {
   const { agent, has } = useHome();
   if (!has(place)) return { prefill: "", hints: null, side: null };

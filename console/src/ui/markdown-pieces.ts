@@ -13,7 +13,7 @@ export interface MarkdownPiece {
   readonly lineCount: number;
   /** About how many elements are mounted for the cells, list items and inline marks. */
   readonly elementCount: number;
-  /** Set for a fenced block and for a table that is too wide. They are not parsed. */
+  /** Set for a fenced block or a table that is too wide; neither is parsed. */
   readonly code: { readonly language: string; readonly text: string; readonly isClosed: boolean } | null;
 }
 
@@ -22,7 +22,7 @@ const maxPieceLines = 200;
 const maxPieceElements = 500;
 /** Wider tables are shown verbatim. */
 const maxColumns = 100;
-/** How many characters of a line are read to see what it begins. */
+/** How many characters of a line are examined to determine which block the line begins. */
 const lineStart = 1000;
 
 const listItem = /^(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)/;
@@ -197,7 +197,7 @@ export function targetsOf(piece: string, targets: LinkTargets): LinkTargets {
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){30}/m;
 /** A piece longer than this is a single line that cannot be split. */
 const longestParagraph = 20_000;
-/** The largest product of characters and delimiters. Each delimiter can search for its partner up to the end. */
+/** The largest product of characters and delimiters. The search for a delimiter's partner can reach the text's end. */
 const maxInlineWork = 1_000_000;
 
 /**

@@ -25,7 +25,7 @@ export function Notice({
   );
 }
 
-/** Errors about the address or the token, which a retry does not change. */
+/** Errors caused by the address or the token, which a retry cannot fix. */
 const finalCodes: ReadonlySet<string> = new Set(["invalid_request", "forbidden", "not_found", "ambiguous"]);
 
 /** Reads again every result that the page lacks. */

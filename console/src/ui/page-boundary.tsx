@@ -6,7 +6,7 @@ import styles from "./notice.module.css";
 import { Notice } from "./notice.tsx";
 
 interface BoundaryProps {
-  /** A different page starts without the previous page's failure. */
+  /** When the path changes, the previous page's failure is discarded. */
   readonly path: string;
   /** Replaces the notice that fills a whole page. */
   readonly fallback?: (retry: () => void) => ReactNode;

@@ -27,9 +27,9 @@ export function useQueryFields(): readonly [
 }
 
 /**
- * A value that changes immediately on the page and is written to the URL after a pause. Otherwise, every letter would
- * cause a read, and browsers reject a URL change on every repeat of a key that is held down. A new value from outside
- * replaces the value.
+ * A value that changes immediately on the page and is written to the URL after a pause. Without the pause, every letter
+ * would cause a read, and a key that is held down would change the URL more often than browsers allow. If `value`
+ * changes for another reason, it replaces the displayed value.
  */
 export function useDelayedField<T>(
   value: T,

@@ -76,7 +76,7 @@ export function useSteady<T extends { readonly id: string }>(
     },
     hold: {
       ref: watch,
-      // A click also sets the focus, but then the pointer can leave while the focus stays.
+      // Ignores the focus that a click sets, because that focus would stay after the pointer has left.
       onFocus: ({ target }) => setIsFocused(target.matches(":focus-visible")),
       onBlur: ({ currentTarget, relatedTarget }) => {
         if (!currentTarget.contains(relatedTarget)) setIsFocused(false);

@@ -16,7 +16,7 @@ export function readStored(slot: string, area: StoredFor = "browser"): string | 
   }
 }
 
-/** `null` removes the value. Returns `false` if the value is lost on the next reload. */
+/** `null` removes the value. Returns `false` if the value could not be stored and will be lost on the next reload. */
 export function writeStored(slot: string, value: string | null, area: StoredFor = "browser"): boolean {
   try {
     if (value === null) storageOf(area).removeItem(slot);

@@ -89,9 +89,7 @@ function placeId(key: string, { userId }: ThreadOwner): string {
   return `${userId ?? ""}\n${key}`;
 }
 
-/**
- * Returns a session's thread: one of twelve hues, or its number plus twelve for the same hue with the other lightness.
- */
+/** Returns a session's thread: a hue from 0 to 11, or 12 plus that number for the hue with the other lightness. */
 export function threadOf(sessionId: string): number {
   return threads.get(sessionId) ?? hueOf(sessionId);
 }

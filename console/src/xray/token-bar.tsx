@@ -22,7 +22,7 @@ export function TokenBar({
   counted,
 }: {
   readonly tokens: Context["tokens"];
-  /** The model's count, if the model has answered. Providers do not count parts, so the parts are estimates. */
+  /** The model's total, or `null` if it is unknown. Providers do not count parts, so the parts are estimates. */
   readonly counted: number | null;
 }) {
   const shares = (Object.keys(parts) as Part[]).flatMap((part) => {

@@ -53,8 +53,8 @@ for (let any = 0; any < 128; any++)
   for (const sign of [equals, colon]) if (any !== sign) addStart(sign, any, signPair);
 
 /**
- * By two classes, in three bits each: how a rule can start with them, how one can start after the first, and how one
- * can have started before the first.
+ * By two classes, in three bits each: how a rule can start with the two characters, how a rule can start after the
+ * first character, and how a rule can have started before it.
  */
 const pairs = Uint16Array.from(starts, (start, index) => {
   const after = isBoundary(index >> 7) ? anyPair : signPair;

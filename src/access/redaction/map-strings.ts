@@ -28,7 +28,7 @@ export function mapStrings(value: unknown, change: Change): unknown {
   return root[0];
 }
 
-/** Field names that become equal are numbered so that no field is lost. */
+/** Numbers field names that collide, so that no field is lost. */
 function put(into: Container, key: string | null, value: unknown, change: Change): void {
   if (Array.isArray(into)) {
     into.push(value);

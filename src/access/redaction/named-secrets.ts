@@ -8,7 +8,7 @@ const longestSpace = 8;
 const longestQuoted = 4096;
 const longestBare = 512;
 const minPassword = 4;
-/** Also applies to headers: a cookie is at least `a=` followed by six characters. */
+/** The minimum length of a value. It also applies to headers: a cookie is at least `a=` and six characters. */
 const minSecret = 8;
 
 const keySet = setIndexOf("key");
@@ -29,7 +29,7 @@ export function findFlag(page: ScanPage, at: number): Match {
   return readValue(page, end + between.length, kind, "flag");
 }
 
-/** Finds the value for a name such as `apiKey`. `at` is the separator between them: `=`, `:`, `:=` or `=>`. */
+/** Finds the value after a name such as `apiKey`. `at` is the separator before the value: `=`, `:`, `:=` or `=>`. */
 export function findValue(page: ScanPage, at: number, kind: KeyKind): Match {
   const { text, isWhole } = page;
   let from = at + 1;

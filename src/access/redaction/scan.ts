@@ -69,7 +69,7 @@ function findAt(page: ScanPage, at: number, kind: KeyKind | null): Match {
     : extendByGluedTokens(page, found);
 }
 
-/** Extends a secret by a token that starts in the visible end of its mask and continues past it. */
+/** Extends a secret by a token that starts in the end that the mask leaves visible and continues past the secret. */
 function extendByGluedTokens(page: ScanPage, { from, to: end }: Span): Match {
   let to = end;
   for (let place = to - tailLength; to - from >= minPartialMask && place < to; place++) {

@@ -73,7 +73,7 @@ async function runTurn(options: AcpRuntimeOptions, pool: AgentPool<Agent>, turn:
     isTakenOver = continuesElsewhere(error) || continuesElsewhere(signal.reason);
     throw error;
   } finally {
-    // An agent that can be prompted again keeps its context, regardless of how its run ended.
+    // In `session` mode, an agent that can be prompted again stays ready, regardless of how its run ended.
     pool.done(about.sessionId, agent, link.mode === "session" && !acpTurn.isBroken && !isTakenOver);
   }
 }

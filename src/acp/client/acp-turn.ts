@@ -200,7 +200,8 @@ export class AcpTurn {
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
     await errorOf(turn.charge(end.usage)); // The reason that stopped the run takes precedence.
-    // If another process continues the run, the last text is kept for people to read, and unfinished calls are closed.
+    // Even if another process will continue the run, the last text is written for people to read, and unfinished calls
+    // are closed.
     await writer.apply([...held, ...end.acts]);
     if (isStopped && reason.why === "closing") this.isBroken = true;
   }

@@ -124,8 +124,8 @@ export class AgentPool<A extends PooledAgent> {
   }
 
   /**
-   * Stops the agent of a deleted session. The run that is being aborted gets time to end on its own, because that
-   * records more than killing the process would.
+   * Stops the agent of a deleted session. The run that is being aborted gets time to end on its own, because it then
+   * records more than if its process were killed.
    */
   async release(sessionId: string): Promise<void> {
     const slot = this.#slots.get(sessionId);

@@ -149,7 +149,8 @@ export function settingChanges(
   wanted: WantedSettings,
   offered: SessionResponse,
   /**
-   * `true` if the settings have already been applied. A setting that the agent no longer offers is then left unchanged.
+   * `true` if the settings were applied earlier. A setting that the agent no longer offers is then skipped instead of
+   * rejected.
    */
   wasSet = false,
 ): readonly SettingChange[] {
@@ -185,7 +186,7 @@ interface Setting {
   readonly change: { readonly set: "option"; readonly configId: string } | { readonly set: "mode" | "model" };
 }
 
-/** Older agents offer a list of models instead of an option, and thinking levels as modes. */
+/** Older agents have no config options. They list their models separately and offer thinking levels as modes. */
 function settingOf(
   category: keyof typeof categories,
   { configOptions, modes, models }: SessionResponse,

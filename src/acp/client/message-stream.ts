@@ -123,7 +123,7 @@ function writeLine(stdin: Writable, message: unknown): Promise<void> {
 const maxRequests = 256;
 /** The maximum total size of pending requests. A single request can be as large as a message. */
 const maxRequestBytes = 64 * 1024 * 1024;
-/** The maximum number of concurrent requests whose responses can be megabytes. Further requests wait in order. */
+/** The maximum number of concurrent requests whose responses can be large. Further requests wait in order. */
 const maxLargeRequests = 4;
 const largeMethods: ReadonlySet<unknown> = new Set([
   methods.client.fs.readTextFile,
@@ -238,8 +238,8 @@ async function parse(line: string, signal: AbortSignal | undefined): Promise<unk
 }
 
 /**
- * Real messages are large because of the text they contain. Parsing millions of small values would block the event loop
- * for seconds.
+ * The maximum number of values in a message. Real messages are large because of the text that they contain. Parsing
+ * millions of small values would block the event loop for seconds.
  */
 export const maxValues = 250_000;
 

@@ -14,7 +14,7 @@ const maxCompactions = 20;
 const maxUnknownKinds = 10;
 
 interface Plan {
-  /** `null` for the only plan of an agent without plan IDs. */
+  /** `null` if the agent does not assign IDs to plans. Such an agent has only one plan. */
   readonly id: string | null;
   readonly data: Fields;
 }

@@ -31,7 +31,7 @@ export interface PermissionContext {
   recordCall(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
   /** Adds a notice to the session for people to read. */
   addNotice(title: string): void;
-  /** Called if nobody could be asked, in which case the turn cannot continue. */
+  /** Called if requesting an approval failed. The turn then cannot continue. */
   onFailure(error: unknown): void;
 }
 
@@ -191,7 +191,7 @@ function describeCall(name: string, { title, command, args, rawInput }: Argument
   return text === undefined ? `a call (${titleText(name, 64)})` : `"${titleText(text, maxTitleChars)}"`;
 }
 
-/** Extracts the reason from a person's answer, which is a whole sentence. */
+/** Turns the note of a denial, which is a whole sentence, into a clause. */
 function refusalReason(note: string): string {
   return note.replace(/^(?:A person|No one)\b/, (start) => start.toLowerCase()).replace(/\.$/, "");
 }
@@ -215,8 +215,9 @@ export function permissionOutcome(
 }
 
 /**
- * Two commands with the same key have the same effect. A list of words never equals a shell line unless the line
- * consists of plain words that a shell passes on unchanged.
+ * Returns a key for a command, or `null` if the values do not form a command. Commands with the same key have the same
+ * effect. A list of words has the same key as a shell line only if the line consists of plain words that a shell passes
+ * on unchanged.
  */
 function callKey(command: unknown, args: unknown): string | null {
   const words = commandWords(command, args);

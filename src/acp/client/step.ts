@@ -2,15 +2,15 @@ import type { AssistantBlock, TextBlock, ThinkingBlock } from "../../core/messag
 import { cutText, endOfText } from "../../core/text.ts";
 import { AgentCall, maxArgumentChars } from "./tool-call.ts";
 
-/** The limit for the text of one step, and the minimum that remains available after each of its calls. */
+/** The limit for the text of one step. After each call, at least `minCharsAfterCall` characters remain available. */
 const maxStepChars = 400_000;
 const minCharsAfterCall = 20_000;
-/** The limit for the arguments of all calls combined, and the minimum for each call. */
+/** The limit for the arguments of all calls combined. Each call can always use `minArgumentChars` characters. */
 const maxAllArgumentChars = 400_000;
 const minArgumentChars = 2000;
 /**
- * Far fewer than a thousand, because the guard searches only the last thousand entries for the call that a result
- * belongs to.
+ * The maximum number of calls in one step. It is far below one thousand, because the guard searches only the last
+ * thousand entries for the call that a result belongs to.
  */
 export const maxStepCalls = 100;
 

@@ -50,7 +50,8 @@ const maxDeltaChars = 400_000;
 
 /**
  * Converts the updates in one agent turn into session entries. The results of all calls in a message are written before
- * the next message. Updates that arrive earlier wait in the next step. Accepts any input that an agent might send.
+ * the next message. Until all of them have arrived, later updates wait in the next step. Accepts any input that an
+ * agent might send.
  */
 export class TurnLog {
   readonly #options: TurnLogOptions;

@@ -18,7 +18,7 @@ export function readPromptResponse(agent: string, response: unknown): PromptResp
 }
 
 export type AgentTurnEnd =
-  /** `reason` explains why the agent ended a turn as canceled although nobody requested it. */
+  /** `reason` explains why the agent ended a turn as canceled although Skein had not canceled it. */
   | { readonly stopReason: string; readonly usage?: unknown; readonly reason?: string }
   | { readonly failed: string };
 
@@ -73,8 +73,8 @@ export interface TurnUsage {
 }
 
 /**
- * Returns the token counts for one turn. The four counts add up to the total. The protocol describes these counts both
- * as per turn and as per session, but the agents that send them count per turn.
+ * Returns the token counts for one turn. The four counts add up to the total. The protocol describes these counts as
+ * per turn in one place and as per session in another. The agents that send them count per turn.
  */
 export function turnUsage(usage: unknown, costUsd: number | null): TurnUsage {
   const counts = isRecord(usage) ? usage : {};

@@ -52,7 +52,7 @@ export class LiveSession {
   readonly #stream: EventStream;
   readonly #approvals: PendingApprovals;
   readonly #prompts = new Set<Prompt>();
-  /** Prompts whose responses have not started to be sent, in order. */
+  /** Prompts whose responses are not being sent yet, in order. */
   readonly #unanswered = new Set<Prompt>();
   /** Keyed by run ID. Resolves to the stop reason of the run's last answer once the end of the run has been shown. */
   readonly #runEnds = new Map<string, PromiseWithResolvers<string | null>>();
@@ -64,7 +64,7 @@ export class LiveSession {
   #lastSend: Promise<unknown> = Promise.resolve();
   /** The last log entry that has been shown, or that existed when the session was opened. */
   #cursor: string | null = null;
-  /** The session ID of that log. A reset starts a new log. */
+  /** The session ID of the log that the cursor points into. A reset starts a new log. */
   #sessionId = "";
   /** The run that the unfinished calls belong to. Only one run in a session works at a time. */
   #workingRun: string | null = null;
@@ -137,8 +137,8 @@ export class LiveSession {
 
   /**
    * Sends a prompt and shows its run until the run ends. The prompt is accepted immediately. An editor attributes every
-   * update before a response to that response, so this prompt's updates wait until the earlier prompts have
-   * `responded`.
+   * update before a response to that response, so this prompt's updates wait until the `responded` promises of all
+   * earlier prompts have resolved.
    */
   async prompt(
     { message, attachments }: PromptInput,

@@ -29,9 +29,9 @@ export interface ApprovalSources {
 }
 
 /**
- * Finds the pending approvals of a session that is open in an editor. Includes those of all its descendants, because
- * the editor would not show them otherwise. No event reports an answer that another process wrote to the folder, so the
- * list of approvals is polled while a request is pending.
+ * Finds the pending approvals of a session that is open in an editor. Includes the approvals of all its descendants,
+ * because the editor would not show them otherwise. No event reports an answer that another process wrote to the
+ * folder, so the list of approvals is polled while a request is pending.
  */
 export class PendingApprovals {
   readonly #key: string;
@@ -120,7 +120,7 @@ export class PendingApprovals {
       case "gap":
         return this.#syncSpawned();
       case "approval.requested": {
-        // Lists contain one user's approvals. Events can cover all users, in which case they include the user.
+        // The list covers one user. Events can cover all users, in which case each event identifies its user.
         const { userId } = this.#context.scope;
         if ((received.payload.userId ?? userId) === userId) await this.#openSpawned(received.payload);
         return;

@@ -11,8 +11,9 @@ export const restartText = "\n\n[The answer starts over. Ignore the part above.]
 
 /**
  * The position of the event stream relative to the log. Deltas and tool events are shown only while the stream is
- * current. After entries have been read from the log, the stream is behind until the event for the last of them arrives
- * (`null` if that entry predates the stream). After a gap, the position is unknown until a new entry arrives.
+ * current. After entries have been read from the log, the stream is behind until the event for the last entry arrives.
+ * `behind` is the ID of that entry, or `null` if the entry predates the stream. After a gap, the position is unknown
+ * until a new entry arrives.
  */
 type StreamPosition = "current" | "unknown" | { readonly behind: string | null };
 

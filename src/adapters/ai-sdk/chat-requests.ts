@@ -12,7 +12,7 @@ interface MessageRequest {
   readonly id: string;
   readonly messages: readonly UIMessage[];
   readonly trigger: "submit-message" | "regenerate-message";
-  /** The message that is edited or answered again. */
+  /** The ID of the message to edit or to answer again. */
   readonly messageId?: string;
 }
 

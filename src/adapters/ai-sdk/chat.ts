@@ -200,7 +200,7 @@ class ChatServer {
       const parts = stream as Parameters<Ai["toUIMessageStream"]>[0]["stream"];
       const chunks = ai.toUIMessageStream({ stream: parts, sendStart: false, onError });
       this.#answers.set(uid, answer);
-      // Read to its end even if no browser reads it.
+      // Reads the answer to its end even if no browser reads it.
       const finished = this.#finish(begun, answer.take(chunks), () => failure, onError);
       // Only `errorText` can throw, and by then the answer's streams have been closed.
       finished.catch(() => undefined);

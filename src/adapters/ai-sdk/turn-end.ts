@@ -11,7 +11,7 @@ import { awaitsAnswer, isConversation, readEntries } from "./entries.ts";
  */
 const endedType = "skein.turn_ended";
 
-/** Records how an answer ended, unless its last step already shows that. */
+/** Records how an answer ended, unless its last recorded step already shows this. */
 export async function recordEnd(
   session: SessionHandle,
   { state, partialText }: AnswerEnd,

@@ -17,7 +17,7 @@ import type { SessionHandle } from "../../sessions/session-handle.ts";
 import type { MessageGroup } from "./entries.ts";
 import { groupEntries, isConversation, markOf, messageIdOf, readEntries } from "./entries.ts";
 
-/** What the adapter adds to the metadata of a message, as `skein`. */
+/** The data that the adapter adds to a message's metadata under the key `skein`. */
 export interface StoredMessage {
   /** The first entry of the message. It selects the message's branch. */
   readonly entryId: string;

@@ -4,7 +4,7 @@ import { answerDraft, toContent, userDrafts } from "../../interchange/claude-cod
 import { Losses, noCost } from "../../interchange/imported-session.ts";
 import { objectField, textField, timeField } from "../../interchange/json-lines.ts";
 
-/** What has to be known about a session's earlier entries to convert the next one. */
+/** The facts about a session's earlier entries that are needed to convert the next entry. */
 export interface ShownState {
   /** The names of the called tools, by call ID. */
   readonly toolNames: Map<string, string>;

@@ -3,12 +3,12 @@ import { isRecord } from "../../core/is-record.ts";
 import type { TranscriptEntry } from "./contract.ts";
 import { createShownState, toShownEntries } from "./shown-entries.ts";
 
-/** Entries of this type contain an entry of Claude Code unchanged. They do not count as the session's leaf. */
+/** An entry of this type contains one Claude Code entry, unchanged. It is never the session's leaf. */
 export const transcriptType = "skein.claude-code.entry";
 
 interface TranscriptRecord {
   readonly entry: TranscriptEntry;
-  /** The last entry that shows the transcript entry. If none does, the last entry before it on its branch. */
+  /** The last entry that shows the transcript entry or, if there is none, the last entry before it on its branch. */
   readonly end: string | null;
 }
 

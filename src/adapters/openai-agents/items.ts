@@ -111,8 +111,8 @@ function textOfValue(value: unknown): string {
 }
 
 /**
- * Returns the items of an entry. An entry of this adapter contains its original item. An entry of another program is
- * converted to items with the same content.
+ * Returns the items of an entry. An entry that this adapter wrote contains its original item. An entry that another
+ * program wrote is converted to items with the same content.
  */
 export function itemsOfEntry(entry: Entry): Item[] {
   if (entry.type === "custom_message") return heldItem(entry.details);

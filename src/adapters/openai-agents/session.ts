@@ -39,7 +39,7 @@ interface StoredItem {
 interface StoredItems {
   /** Oldest first. */
   readonly stored: readonly StoredItem[];
-  /** The leaf before the items were read. A write that replaces items checks it. */
+  /** The leaf before the items were read. A write that replaces items fails if the leaf has changed since. */
   readonly leafId: string | null;
 }
 

@@ -222,7 +222,7 @@ export class PartCollector {
     if (part.type === "tool-input-delta") {
       this.#inputs.set(part.id, (this.#inputs.get(part.id) ?? 0) + sizeOf(part));
     } else if (part.type === "tool-call") {
-      // The complete arguments repeat what was streamed, which is therefore not counted twice.
+      // The complete arguments repeat the streamed pieces, which must not be counted twice.
       this.#bytes -= this.#inputs.get(part.toolCallId) ?? 0;
       this.#inputs.delete(part.toolCallId);
     }

@@ -34,7 +34,7 @@ const terminateMs = 1000;
 
 /**
  * Connects to a server and lists its tools, all within the start timeout. If this fails, the connection is passed to
- * `failed`, which closes it in the background.
+ * the `failed` callback, which closes it in the background.
  */
 export async function connect(
   config: McpServerConfig,

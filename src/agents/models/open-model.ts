@@ -38,8 +38,9 @@ export interface ModelPackage {
 }
 
 /**
- * Returns the package and wire format for a model. The wire format is the one given, otherwise that of the type,
- * otherwise that of the provider. It also determines the package, because the transcript is built for it.
+ * Returns the package and wire format for a model. Uses the explicit wire format if there is one, otherwise the type's,
+ * otherwise the provider's. The wire format also determines the package, because the transcript is built for that
+ * format.
  */
 export function packageFor(
   { provider, api: named }: Omit<ModelRef, "model">,

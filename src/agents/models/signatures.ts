@@ -17,8 +17,8 @@ import {
 
 /**
  * Providers sign parts of an answer and require the signatures in later requests. Each package stores them under its
- * own name, but our blocks have a single field. A signature for which a provider has no field is sent under our own
- * name.
+ * own name, but our blocks have a single field. If a provider has no field for a signature, the signature is kept
+ * under our own name.
  */
 
 /** The name under which a provider's package stores metadata. */

@@ -20,7 +20,8 @@ export interface Warden {
 }
 
 /**
- * Starts a warden: a shell that inherits only its stdin. It runs in its own session so that Ctrl-C does not reach it.
+ * Starts a warden: a shell with no open streams except stdin. It runs in a separate process session so that Ctrl-C does
+ * not reach it.
  */
 export async function openWarden(
   mark: string,

@@ -241,7 +241,7 @@ function readReports(text: string): readonly HelperReport[] {
   return reports.length > 0 ? reports : [{ name, status, text }];
 }
 
-/** Answers a message from another session that the model does not understand. The answer begins as `isNote` expects. */
+/** Acknowledges another session's message if the model does not understand it. `isNote` recognizes the answer. */
 export function noteMessage(text: string, choose: Choose): Reply {
   const quoted = choose(quote(text, "en"), quote(text, "zh"));
   const end = /[.!?。！？][”」]$/u.test(quoted) ? "" : choose(".", "。");

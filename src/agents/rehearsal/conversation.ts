@@ -127,12 +127,12 @@ function readMessage(message: LanguageModelV4Message): EarlierMessage {
 }
 
 const headerMark = "[Inter-session message]";
-/** The instructions from a Skein instance that uses this one as its ACP agent. */
+/** Matches the instructions from a Skein instance that uses this one as its ACP agent. */
 const instructions =
   /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 const taskMark = "\n\n[Subagent Task]: ";
 
-/** A retried run quotes the message to answer, because later messages might follow it. */
+/** Matches the prompt of a retried run, which quotes the message to answer because later messages might follow it. */
 const retried =
   /^\[Skein\] An earlier message was never answered because its run did not finish\. Answer it now: (?<said>".*")$/s;
 

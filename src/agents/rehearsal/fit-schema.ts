@@ -13,7 +13,7 @@ export function parseJson(text: string): JSONValue | undefined {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A recursive schema produces `null` at this depth. */
+/** The depth at which a recursive schema produces `null`. */
 const maxDepth = 24;
 const maxLength = 10_000;
 

@@ -23,7 +23,7 @@ export interface Request {
   readonly begins: Readonly<Record<Language, RegExp>>;
   /** The session tool that the request needs, or `null` if it needs none. */
   readonly tool: string | null;
-  /** Returns `null` if the text is a different request. Throws if a provider would fail. */
+  /** Returns `null` if the text is a different request. Throws a provider failure if the text asks for one. */
   readonly answer: (found: FoundRequest) => Reply | null;
 }
 

@@ -36,8 +36,8 @@ export interface ModelStep {
   /** The delay before each part of a stream. */
   readonly delayMs?: number;
   /**
-   * Fails the stream if text or a call comes before it, otherwise the request. Without a status, the failure is a
-   * network error.
+   * Fails the stream after the step's content. If the answer is not streamed or the step has no content, fails the
+   * request. Without a status, the failure is a network error.
    */
   readonly error?: {
     readonly message: string;

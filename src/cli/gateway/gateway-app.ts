@@ -39,7 +39,7 @@ export interface GatewayAppOptions {
   readonly onReload?: (file: string | null) => void;
 }
 
-/** A replaced generation passes its runs on when they next reach a durable state. A long tool call can delay this. */
+/** How long a replaced generation has to close. A long tool call can delay the next durable state of its run. */
 const replacedGrace: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
 
 /**
@@ -266,7 +266,7 @@ class GatewayMetrics {
     increment(this.#reloads, `{outcome="${outcome}"}`);
   }
 
-  /** Appends these metrics to those of the Skein instance. */
+  /** Appends these metrics to the Skein instance's metrics. */
   append(
     metrics: { readonly contentType: string; readonly body: string } | null,
     { subscriptions, sent, dropped, droppedReaders }: HubStats,

@@ -22,7 +22,7 @@ import type { WorkingBackend } from "../../store/work.ts";
 
 /** What a gateway keeps open for its lifetime, across reloads: its tokens and, if there is one, its database. */
 export interface GatewayHome {
-  /** The folder for this machine's files. Contains the sessions too unless there is a back end. */
+  /** The folder for this machine's files. It also contains the sessions, unless there is a back end. */
   readonly root: string;
   readonly tokens: Tokens;
   readonly engine: ScriptEngine;
@@ -51,8 +51,8 @@ export interface GatewayHome {
 /**
  * Returns a function that writes the counts of pending work to a file next to `work.db` if they have changed. The
  * next start reads the file if the database is missing. The file is not synced, because an outdated count is good
- * enough. The admin token is not counted, because it has its own file. `checkInPlace` prevents writing to a different
- * folder at the same path.
+ * enough. The admin token is not counted, because it is also stored in a file. `checkInPlace` prevents writing to a
+ * different folder at the same path.
  */
 function workCounter(
   { root, ledger, tokens }: Pick<GatewayHome, "root" | "tokens"> & { readonly ledger: Ledger },
@@ -122,12 +122,12 @@ async function openHomeOn(
 }
 
 const lastTurn = "hourly_work_at";
-/** Shorter than an hour, so that a gateway that checks once an hour does not miss every other turn. */
+/** Less than an hour. Otherwise, a gateway that checks once an hour could skip every second round. */
 const turnMs = 3_500_000;
 
 function* takeHourlyTurn(now: number): Script<boolean> {
   const last = yield* queryRow("SELECT value FROM facts WHERE name = ?", lastTurn);
-  // A turn in the future was taken by a machine whose clock was wrong.
+  // A time in the future was recorded by a machine whose clock was wrong.
   const isRecent = last !== undefined && Math.abs(now - Number(last.value)) < turnMs;
   if (isRecent) return false;
   yield* changeRows(

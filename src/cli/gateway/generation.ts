@@ -12,8 +12,7 @@ import type { WorkingBackend } from "../../store/work.ts";
 import type { GatewayHome } from "./gateway-home.ts";
 
 /**
- * One Skein instance in a gateway with its handlers, as defined by one configuration. A reload opens the next
- * generation.
+ * A Skein instance and its handlers, opened with one configuration of a gateway. A reload opens the next generation.
  */
 export interface Generation extends Configured {
   readonly skein: Skein;

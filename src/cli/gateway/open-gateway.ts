@@ -122,7 +122,7 @@ function checkRole({ config: { gateway, store } }: LoadedConfig): void {
 }
 
 /**
- * If two gateways start at the same time, one gets the port and the file, and the other call returns that gateway.
+ * If two gateways start at the same time, one of them gets the port and the file, and the other call returns the first.
  */
 async function start(options: GatewayOptions & GatewayAppOptions): Promise<OpenGateway | RunningGateway> {
   const { clock, home, settings, upkeepAfterMs } = options;

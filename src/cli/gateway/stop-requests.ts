@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ProcessSignals } from "../output/terminal.ts";
 import { onStopRequest } from "../output/terminal.ts";
 
-/** Watches the signals sent to this process. If npm started the process, also watches whether npm exits. */
+/** Watches the signals sent to this process. If npm started the process, also watches for npm's exit. */
 export function processSignals(): ProcessSignals {
   // Looked up immediately, while the parents still exist.
   const chain = findNpmParents(process.env, process.ppid);

@@ -67,7 +67,7 @@ export function printList<Row>(
   });
 }
 
-/** Returns the notes below a page. They explain how to see the next page and whether the index is outdated. */
+/** Returns the notes below a page: how to see the next page, and how many sessions the index does not cover yet. */
 export function pageNotes(
   nextCursor: string | undefined,
   indexing: { readonly behind: number } | undefined,
@@ -120,7 +120,7 @@ function cellOf<T>(column: Column<T>, row: T, most: number): string {
   return isWhole ? wholeLine(text) : oneLine(text, widest);
 }
 
-/** Limited so that one long cell does not widen every row. */
+/** Returns a column's width, which is limited so that one long cell does not widen every row. */
 function widestOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
   const width = cells.reduce((most, cell) => Math.max(most, widthOf(cell)), title.length);
   return whole === true ? width : Math.min(width, widest);

@@ -10,10 +10,10 @@ export interface AcpPreset {
 }
 
 /**
- * Checked on 2026-11-16. Started and queried: claude, codex, gemini, pi (only its adapter), qwen. Verified against the
- * npm package: cline, kimi. Not tested, but taken from the public ACP agent registry, other clients or the vendors'
- * pages: auggie, copilot, cursor, goose, opencode, vibe. To correct a wrong entry, set `command` and `args` in the
- * configuration.
+ * The entries were checked on 2026-11-16. claude, codex, gemini, pi (only its adapter) and qwen were started and
+ * queried. cline and kimi were compared with their npm packages. auggie, copilot, cursor, goose, opencode and vibe were
+ * not tested; their entries come from the public ACP agent registry, other clients or the vendors' pages. To override
+ * an entry, set `command` and `args` in the configuration.
  */
 export const acpPresets: Readonly<Record<string, AcpPreset>> = {
   auggie: {

@@ -71,7 +71,7 @@ function unmapped(address: string): string {
   return [a >> 8, a & 255, b >> 8, b & 255].join(".");
 }
 
-/** Longer than any real chain of proxies. */
+/** More hops than any real chain of proxies has. */
 const mostHops = 16;
 
 /**

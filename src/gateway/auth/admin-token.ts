@@ -51,7 +51,7 @@ export function readTokenFile(root: string): string | null {
 async function writeToken(path: string, secret: string, tokens: Tokens, tokenId: string): Promise<boolean> {
   let isWritten = false;
   try {
-    // If the database is elsewhere, nothing else has created the folder.
+    // If the database is elsewhere, the folder might not exist yet.
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     isWritten = withFileLock(tokens, () => createPrivate(path, `${secret}\n`, randomUUID()));
     return isWritten;
@@ -65,8 +65,8 @@ async function writeToken(path: string, secret: string, tokens: Tokens, tokenId:
 }
 
 /**
- * Takes the lock of the folder's database, for file systems on which a file and its contents do not appear atomically.
- * A database outside the folder has no such lock.
+ * Runs `act` while holding the lock of the folder's database, because on some file systems a new file can be visible
+ * before its contents. If the database is outside the folder, runs `act` without a lock.
  */
 function withFileLock<T>({ ledger }: Tokens, act: () => T): T {
   return ledger === null ? act() : ledger.exclusively(act);

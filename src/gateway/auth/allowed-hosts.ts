@@ -102,7 +102,7 @@ function listedOf(entry: string): Authority | null {
   return listed;
 }
 
-/** In a list, an IPv6 address can have a zone and needs no brackets. */
+/** Adds the brackets that an IPv6 address in a list can omit, and removes its zone. */
 function bracketed(entry: string): string {
   const address = normalizeAddress(entry);
   return address?.includes(":") ? `[${address}]` : (address ?? entry);

@@ -6,12 +6,12 @@ import { codePrefix, findByHash, hashSecret, isSecret, newSecret, systemRandom }
 import type { NewToken, Tokens } from "./tokens.ts";
 
 /**
- * Codes for the link that `skein start` prints. A code can be exchanged once, within ten minutes, by any process. The
- * page that exchanges it gets its own token, which can be revoked separately.
+ * Codes for console links, such as the link that `skein start` prints. A code can be exchanged once, within ten
+ * minutes, in any process. The page that exchanges the code gets a new token, which can be revoked separately.
  */
 
 const codeLivesMs = 10 * 60_000;
-/** The maximum number of unused codes per token. The oldest ones are dropped. */
+/** The maximum number of unused codes per token. If there are more, the oldest are dropped. */
 const mostCodes = 20;
 const consoleLivesMs = 30 * 24 * 3_600_000;
 

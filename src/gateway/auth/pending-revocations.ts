@@ -23,7 +23,7 @@ export class PendingRevocations {
     return revokedAt === undefined ? token : { ...token, revokedAt };
   }
 
-  /** Drops the revocations that `write` has written. Does nothing if there are none. */
+  /** Passes the revocations to `write` and then drops them. Does nothing if no revocations are pending. */
   async save(write: (revocations: readonly (readonly [string, number])[]) => Promise<void>): Promise<void> {
     const pending = [...this.#times];
     if (pending.length === 0) return;

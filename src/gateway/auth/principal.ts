@@ -20,7 +20,7 @@ export type TokenUser = string | null;
 export interface Rights {
   readonly scopes: readonly TokenScope[];
   readonly user: TokenUser;
-  /** In milliseconds since 1970, or `null` if it never expires. */
+  /** In milliseconds since 1970, or `null` if the token never expires. */
   readonly expiresAt: number | null;
 }
 
@@ -100,8 +100,8 @@ export interface RequestedRights {
 }
 
 /**
- * Validates the requested rights, both on their own and against those of the creator. `null` means that a local process
- * is the creator.
+ * Validates the requested rights by themselves and against the creator's rights. `own` is `null` if a local process is
+ * the creator.
  */
 export function grantRights(asked: RequestedRights, own: Rights | null, now: number): Rights {
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;

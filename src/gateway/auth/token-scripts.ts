@@ -31,7 +31,7 @@ export function* requireToken(tokenId: string): Script<TokenRecord> {
   throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
 }
 
-/** Returns the tokens that exist, by ID. */
+/** Returns tokens by ID. IDs without a token are omitted. */
 export function* readTokens(tokenIds: readonly string[]): Script<ReadonlyMap<string, TokenRecord>> {
   const sql = `SELECT ${columns} FROM gateway_tokens WHERE token_id IN (SELECT value FROM json_each(?))`;
   const rows = yield* queryRows(sql, JSON.stringify(tokenIds));
@@ -96,7 +96,7 @@ export function* writeRevocation(tokenId: string, at: number): Script<void> {
   yield* changeRows(sql, at, tokenId);
 }
 
-/** Records a use unless one was recorded after `before`, so concurrent requests write it only once. */
+/** Records a use unless one was recorded after `before`, so that concurrent requests cause only one write. */
 export function* writeLastUse(tokenId: string, at: number, before: number): Script<void> {
   const sql = `UPDATE gateway_tokens SET last_used_at = ?
     WHERE token_id = ? AND (last_used_at IS NULL OR last_used_at <= ?)`;
@@ -129,7 +129,7 @@ export function* countOtherTokens(tokenId: string, now: number): Script<number> 
   return Number((yield* queryRow(sql, tokenId, now))?.count);
 }
 
-/** Counts the valid tokens of each user that follows `after` in byte order. `null` is the unnamed user. */
+/** Counts the valid tokens of each user whose ID follows `after` in byte order. `null` is the unnamed user. */
 export function* countTokensByUser(
   after: string | null | undefined,
   limit: number,

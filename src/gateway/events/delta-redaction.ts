@@ -82,7 +82,7 @@ export class DeltaRedaction {
     const [run, place] = [runOf(event), placeOf(event)];
     const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
     const known = open.get(event.kind);
-    // A new text starts. The event that ended the broken one is missing as well.
+    // At offset 0, a new text starts. The event that ended the broken text is also missing.
     const before = known?.isBroken === true && event.offset === 0 ? undefined : known;
     const stream = before?.stream ?? this.#redactor.stream();
     const isBroken = before?.isBroken === true || isOutOfPlace(event, before?.last);

@@ -40,8 +40,8 @@ export interface DurableOptions {
 
 /**
  * Issues numbers from blocks that are saved before their first use, with one write per million events. The rest of a
- * block is skipped when the process exits. If a block cannot be saved, for example on a full disk, the process uses one
- * far ahead that no other process is likely to use. It saves that block as soon as it can.
+ * block is skipped when the process exits. If a block cannot be saved, for example on a full disk, the process uses a
+ * block so far ahead that no other process is likely to use it. The process saves that block as soon as it can.
  */
 export async function openDurableNumbers(options: DurableOptions): Promise<EventNumbers> {
   const { engine, blockSize = 1_000_000, report = () => undefined } = options;

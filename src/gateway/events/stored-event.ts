@@ -54,7 +54,10 @@ export class StoredEvent {
     return this.#isForgotten;
   }
 
-  /** Readers without the `admin` scope skip a delta whose text is not safe to send yet. */
+  /**
+   * Whether readers of this kind receive the event. Readers without the `admin` scope do not receive a delta whose text
+   * is not safe to send yet.
+   */
   isFor({ isAdmin }: ReaderKind): boolean {
     return this.#isTail ? !isAdmin : isAdmin || !this.#isNothing;
   }

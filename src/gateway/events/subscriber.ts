@@ -18,7 +18,7 @@ export interface EventSink {
 }
 
 export interface Subscription {
-  /** The event after which the subscription starts. A client resumes from it until it has received an event. */
+  /** The event after which the subscription starts. A client that has not received an event yet resumes after it. */
   readonly seq: number;
   close(): void;
 }
@@ -35,7 +35,7 @@ export interface EventHub {
   readonly size: number;
 }
 
-/** Counters for metrics. All but the first only increase. */
+/** Values for metrics. All except `subscriptions` are counters. */
 export interface HubStats {
   readonly subscriptions: number;
   readonly sent: number;
@@ -293,7 +293,7 @@ export class ReplayQueue<T extends Fed> {
     }, ms);
   }
 
-  /** Returns whether a reader could have done more. */
+  /** Returns whether a reader stopped because its share of the work was used up, and might have more to do. */
   #round(): boolean {
     let work = workAtOnce;
     let isHungry = false;

@@ -168,7 +168,7 @@ export class RunFollower {
     if (text !== null) this.#say(text);
   }
 
-  /** Progress only increases. The total is unknown. */
+  /** Reports a progress value that is higher than the previous one. The total is unknown. */
   #say(message: string): void {
     this.#told += 1;
     this.#tell(this.#told, message);

@@ -92,8 +92,8 @@ function callOptions(app: McpBackend, { mcpReq }: ServerContext) {
 }
 
 /**
- * Exposes sessions as resources. They contain exactly what `sessions_list` and `sessions_history` show this client. A
- * URI contains the key as the client would write it. Full keys, session IDs and labels also work.
+ * Exposes sessions as resources. A resource contains exactly what `sessions_list` or `sessions_history` shows this
+ * client. A URI contains the key as the client would write it. Full keys, session IDs and labels are also accepted.
  */
 
 const base = "skein://sessions/";

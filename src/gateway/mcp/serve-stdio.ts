@@ -23,8 +23,8 @@ export async function serveMcpStdio(
   { input, output, signal }: StdioStreams,
 ): Promise<void> {
   const open = new Set<Notices>();
-  // The transport would block the process while it parses a long line, so messages are parsed here and its input is
-  // empty.
+  // The transport would block the process while parsing a long line, so messages are parsed here, and the transport
+  // reads an empty stream.
   const silent = new PassThrough();
   const transport = new StdioServerTransport(silent, output);
   const handle = serveStdio(

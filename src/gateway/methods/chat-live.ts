@@ -28,7 +28,7 @@ export function liveHandlers(app: FolderApp): HandlersOf<"chat.live"> {
       const elsewhere = await runsElsewhere(app, call, open, before);
       const mask = maskFor(app, call);
       const pending = pendingMessages(await app.runs.pending(uid), (value) => mask.value(value)).messages;
-      // There must be no `await` from here on so that the text matches the event `seq`.
+      // There must be no `await` from here on. Otherwise, the text might not match the event `seq`.
       const openIds = new Set(open.map(({ runId }) => runId));
       // A run that was here before the query but is not in its result has ended or moved to another process.
       const here = streamed().filter(({ runId }) => openIds.has(runId) || !before.has(runId));
@@ -58,7 +58,7 @@ function runHere({ step, tools, ...run }: LiveRun, mask: Mask): LivePayloadRun {
   };
 }
 
-/** Returns runs that send no events here, with the answers that their processes have stored so far. */
+/** Returns runs whose events do not reach this process, with the answers that have been stored for them so far. */
 async function runsElsewhere(
   { runs, redactor }: FolderApp,
   { isAdmin }: Call,

@@ -111,8 +111,8 @@ async function acceptMessage(
 }
 
 /**
- * Finds the run that an earlier request started. From then on, this process treats the run as if it had accepted it
- * itself.
+ * Finds the run that an earlier request started. From then on, this process treats the run as if this process had
+ * accepted it.
  */
 async function findRun(
   { runs, closed }: MethodApp,

@@ -47,7 +47,7 @@ export interface MethodApp extends App {
   readonly live?: LiveTexts;
 }
 
-/** A folder in which this process executes no runs. Its tools are the ones in the configuration. */
+/** A folder in which this process executes no runs. Its tools are those that the configuration defines. */
 export type FolderApp = Pick<
   MethodApp,
   | "store"

@@ -42,13 +42,13 @@ export function heavyQueueOf(
   return heavyMethods.get(method) ?? null;
 }
 
-/** Returns the queue for a tool. MCP tools and session tools that read a lot of data have a queue. */
+/** Returns the queue for an MCP tool or for a session tool that reads a lot of data, and `null` for any other tool. */
 export function heavyToolQueueOf(name: string, mcpServers: readonly string[]): HeavyQueue | null {
   const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
   return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
 }
 
-/** Limits how many sessions one token can hold in memory at the same time. */
+/** The maximum number of concurrent calls per token and queue. It limits how many sessions a token holds in memory. */
 const mostRunning = 2;
 
 interface Queue {

@@ -34,7 +34,7 @@ type Method =
   | "approvals.list"
   | "approvals.resolve";
 
-/** The limit for lists that cover every user. It keeps responses from growing with the number of users. */
+/** The maximum number of approvals in a list for all users. Responses must not grow with the number of users. */
 const mostApprovals = 500;
 
 /** Methods for runs and approvals. */

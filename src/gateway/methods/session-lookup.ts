@@ -125,7 +125,7 @@ const reasons = {
 } as const;
 
 /**
- * Rejects methods that make no sense for an ACP session, because the agent's own memory would not reflect the change.
+ * Rejects a change that an ACP session does not support, because the agent's own memory would not reflect the change.
  */
 export function refuseAcpSession({ key }: { readonly key: string }, what: keyof typeof reasons): void {
   if (!isAcpKey(key)) return;

@@ -65,7 +65,10 @@ async function contextInFrame(
   return context;
 }
 
-/** For a session whose agent is an ACP agent or is not configured here. Uses the session's own model and no tools. */
+/**
+ * Shows the context of a session whose agent is an ACP agent or is not configured here. Uses the session's own model
+ * and no tools.
+ */
 function lookAt(
   app: FolderApp,
   session: SessionRecord,

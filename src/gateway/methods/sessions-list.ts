@@ -46,8 +46,8 @@ const mostNamed = 100;
 const readsAtATime = 8;
 
 /**
- * Methods that list and find sessions. They read the index. They read a log only if the index lacks the session's
- * digest.
+ * Methods that list and find sessions. They read the index. They read a log only if the index does not have the
+ * session's digest.
  */
 export function listHandlers(app: FolderApp): HandlersOf<ListMethod> {
   const { store } = app;

@@ -80,7 +80,7 @@ export function entriesHandlers(app: FolderApp): HandlersOf<EntriesMethod> {
   };
 }
 
-/** Masks names and labels as well, because users write them, and diagnostics, because they can quote the file. */
+/** Also masks names and labels, because users write them, and diagnostics, because they can quote the file. */
 function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
   const { name, diagnostics } = view;
@@ -263,7 +263,10 @@ export function historyHandlers(app: FolderApp): HandlersOf<"chat.history"> {
   };
 }
 
-/** Keys are resolved from the database. Any other reference might match a file that has not been indexed yet. */
+/**
+ * Whether the session is named by key. Keys are resolved from the database. Any other reference might match a file that
+ * has not been indexed yet.
+ */
 function isOfKey({ sessionKey }: HistoryParams): boolean {
   return sessionKey === "main" || sessionKey.includes(":");
 }

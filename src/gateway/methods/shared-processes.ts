@@ -5,7 +5,7 @@ import type { Run } from "../../runs/contract.ts";
 import { machineName, parseIdentity } from "../../store/files/process-identity.ts";
 import type { MethodApp } from "./dispatch.ts";
 
-/** The processes that share a database. If there is only one, nothing about it is shown. */
+/** The processes that share a database. They are shown only if there are several. */
 
 /** Returns the processes with the number of runs that each of them executes, or `null` if there is only one. */
 export async function listProcesses({

@@ -92,7 +92,7 @@ function listen(server: HttpServer, { host, port }: ServerSettings): Promise<num
   });
 }
 
-/** A wildcard address is reached over loopback. */
+/** Returns a server's URL. A wildcard address is replaced with the loopback address. */
 export function urlOf(host: string, port: number): string {
   const address = normalizeAddress(host);
   if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;

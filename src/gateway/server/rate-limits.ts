@@ -8,7 +8,7 @@ import { networkOf } from "../auth/addresses.ts";
  */
 
 const requestsPerSecond = 200;
-/** Each millisecond refills `perSecond` units. Integers do not accumulate rounding errors. */
+/** The cost of a request. Each millisecond adds `perSecond` units. Integers do not accumulate rounding errors. */
 const unitsPerRequest = 1000;
 const socketsPerToken = 64;
 const mostTokens = 10_000;

@@ -236,7 +236,7 @@ export class SocketConnection {
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }
 
-  /** Sends the frames from one turn of the event loop in one write because every piece of streamed text is a frame. */
+  /** Combines the frames from one event loop iteration into one write, because every piece of text is a frame. */
   #gather(): void {
     if (this.#gathering !== null) return;
     this.#wire.cork();

@@ -69,7 +69,9 @@ function* findKnownRun(
   throw new SkeinError("conflict", { problem, advice: "Omit it to get a new one" });
 }
 
-/** `false` for a delivery that exceeds the budget. Such a delivery is not charged because it has no model turn. */
+/**
+ * Returns `false` for a delivery that exceeds the budget. Such a delivery is not charged because it has no model turn.
+ */
 function* reserveBudget(tx: RunTransaction, request: AcceptRequest, root: RootRef): Script<boolean> {
   const { pair } = request;
   const asked = {

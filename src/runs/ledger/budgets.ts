@@ -98,7 +98,7 @@ export async function chargeRun(ledger: RunLedger, held: HeldRun, usage: RunUsag
   if (exceeded !== null) throw budgetExceeded(exceeded.rootId, exceeded.refusal);
 }
 
-/** Returns the first root that exceeds a limit, or `null` if there is none. */
+/** Adds usage to a run and its roots. Returns the first root that exceeds a limit, or `null` if there is none. */
 function* addCharge(
   tx: RunTransaction,
   held: HeldRun,

@@ -58,7 +58,10 @@ function readRequirements(row: Record<string, unknown> | undefined): RunRequirem
   return row === undefined ? undefined : { app: String(row.app), tools: String(row.tools) };
 }
 
-/** Records the app of the session's last run. Input that arrives in a process without the agent uses it. */
+/**
+ * Records the app of the session's last run. Later input that arrives in a process without the agent requires the same
+ * app.
+ */
 export function* rememberSessionApp(
   tx: RunTransaction,
   session: SessionRef,

@@ -239,7 +239,7 @@ function* retriedRuns(tx: RunTransaction, { retryOf }: RunRow): Script<RunRow[]>
   return [retried, ...(isResumable(retried) ? (yield* retriedRuns(tx, retried)).filter(isResumable) : [])];
 }
 
-/** Whether the retried run failed on its own, or other input to the session has had a turn since the run was lost. */
+/** Whether the retried run cannot be resumed, or other input to the session has had a turn since that run ended. */
 function* isOvertaken(
   tx: RunTransaction,
   row: RunRow,
@@ -253,7 +253,7 @@ function* isOvertaken(
   return (yield* tx.all(sql, uid, last.endedAt)).some(({ run_id }) => !own.has(String(run_id)));
 }
 
-/** `before` is the row as it was before the claim. */
+/** Returns the claim. `before` is the run's row from before the claim. */
 function* claimOf(tx: RunTransaction, before: RunRow, row: RunRow): Script<Omit<Claim, "leafId">> {
   const kept = "kept_for = ? AND arrival_of IS NOT NULL AND state = 'queued' ORDER BY seq";
   const arrivals = (yield* tx.rows(kept, row.runId)).map(publicRun);

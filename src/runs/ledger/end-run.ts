@@ -105,7 +105,7 @@ export function* endRun(tx: RunTransaction, row: RunRow, outcome: Outcome): Scri
   if (state !== "ok") yield* returnReplies(tx, row.runId);
 }
 
-/** Starts the sequel before waking runs, because a woken run reads it. */
+/** Starts the sequel before waking runs, because a woken run reads the announcement that the sequel delivers. */
 function* settleEnd(tx: RunTransaction, ended: RunRow & { readonly outcome: Outcome }): Script<void> {
   yield* startSequel(tx, ended, ended.outcome);
   yield* releaseCompleteBatch(tx, ended);
@@ -161,7 +161,7 @@ function* endMerged(tx: RunTransaction, into: RunRow, outcome: Outcome, now: num
   }
 }
 
-/** Gives kept input its own turn once the run it was kept for can no longer read it. */
+/** Lets kept input start a turn once the run that it was kept for can no longer read it. */
 function* releaseKeptInput(tx: RunTransaction, row: RunRow): Script<void> {
   const kept = yield* tx.rows("kept_for = ? AND state = 'queued'", row.runId);
   for (const each of kept) {
@@ -195,8 +195,8 @@ export function* markArrived(tx: RunTransaction, runId: string, how: "announced"
 }
 
 /**
- * Requeues a sleeping run. Time spent asleep does not count toward its limit. Ends the run if its root has used up its
- * budget.
+ * Requeues a sleeping run. Time spent asleep does not count toward the run's time limit. If the run's root has exceeded
+ * its budget, ends the run instead.
  */
 export function* wakeRun(tx: RunTransaction, { runId }: RunRow): Script<void> {
   const row = yield* tx.row(runId);

@@ -35,7 +35,8 @@ type Row = Readonly<Record<string, unknown>>;
 const mostAhead = 1000;
 
 /**
- * `ahead` is the number of the session's runs that come first. It is 0 for a run that is waiting only for a free slot.
+ * `ahead` is the number of runs ahead of this one in its session. It is 0 for a run that is waiting only for a free
+ * slot.
  */
 const openRuns = `SELECT run_id, uid, user, agent, key, state, lane, silent, kept_for, not_before, resuming, abort,
     (SELECT owner FROM loop_turns WHERE loop_turns.uid = runs.uid AND loop_turns.lease_until > ?) AS loop_owner,

@@ -65,7 +65,7 @@ export function* markWritten(tx: RunTransaction, held: HeldRun): Script<void> {
 
 /**
  * Lists queued input that the running turn can take. Input with an output schema or with a different delivery target
- * needs its own turn.
+ * needs a separate turn.
  */
 export function* listSteerable(tx: RunTransaction, held: HeldRun): Script<Run[]> {
   const { uid } = yield* tx.heldLine(held);
@@ -90,7 +90,10 @@ function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget |
   return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
 }
 
-/** A turn with several inputs uses the root of the first input and the highest hop count. */
+/**
+ * Merges steered input into the held run. A turn with several inputs uses the root of the first input and the highest
+ * hop count.
+ */
 export function* mergeInput(tx: RunTransaction, held: HeldRun, runId: string): Script<void> {
   const into = yield* tx.held(held);
   const row = yield* tx.row(runId);

@@ -177,7 +177,7 @@ function turnsIn(open: readonly Row[]): {
   readonly current: { readonly runId: string; readonly state: OpenState } | null;
   readonly queued: number;
 } {
-  // Input kept for a run does not start a turn of its own.
+  // Input kept for a run does not start a separate turn.
   const turns = open.filter(({ kept_for }) => kept_for === null);
   const state = byWeight.find((each) => turns.some((row) => row.state === each));
   const head = turns.find((row) => row.state === state);
@@ -220,7 +220,9 @@ export function* readWaits(tx: RunTransaction, runIds: readonly string[]): Scrip
   );
 }
 
-/** Returns the apps that queued runs are waiting for because this process cannot claim them. */
+/**
+ * For each queued run of an app that this process cannot claim, returns the app and the tools that are missing here.
+ */
 function* appsWaitedFor(
   tx: RunTransaction,
   rows: readonly Record<string, unknown>[],
@@ -239,7 +241,10 @@ function* appsWaitedFor(
 
 type Edges = ReadonlyMap<string, readonly string[]>;
 
-/** A queued run waits for the session's active run and for any turn in the session that has lost its owner. */
+/**
+ * Returns the runs that a run is waiting for. A queued run waits for the session's active run and for any turn in the
+ * session that has lost its owner.
+ */
 function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
   switch (row.state as RunState) {
     case "merged":

@@ -240,7 +240,10 @@ function* redactRun(tx: RunTransaction, row: RunRow, removed: RemovedEntries): S
   yield* redactApprovals(tx, runId, removed);
 }
 
-/** Clients can derive the key from the text. Retries are still recognized by the run ID, which is a hash of the key. */
+/**
+ * Removes the client's idempotency key, because clients can derive it from the text. Retries are still recognized by
+ * the run ID, which is a hash of the key.
+ */
 function* forgetClientKey(tx: RunTransaction, { runId, kind }: RunRow): Script<void> {
   if (kind === "user" || kind === "channel")
     yield* tx.run("UPDATE runs SET idem = NULL WHERE run_id = ?", runId);
@@ -259,7 +262,7 @@ function* redactApprovals(
   }
 }
 
-/** Drops a message that has not been sent. */
+/** Redacts outbox rows that repeat the removed text. If such a message is still queued, it is also dropped. */
 function* redactOutbox(tx: RunTransaction, uid: string, { texts }: RemovedEntries): Script<void> {
   const sql = "SELECT seq, outbox_id, text, receipt, last_error FROM outbox WHERE uid = ?";
   for (const row of yield* tx.all(sql, uid)) {
@@ -275,7 +278,7 @@ function* redactOutbox(tx: RunTransaction, uid: string, { texts }: RemovedEntrie
   }
 }
 
-/** Unread messages from these sessions to the user's other sessions are delivered without the redacted text. */
+/** Removes the redacted text from unread messages to the user's other sessions, which are then delivered without it. */
 function* redactDeliveries(tx: RunTransaction, { uids, texts }: RemovedEntries): Script<void> {
   if (texts.quotable.length === 0) return;
   const users = yield* tx.all(
@@ -302,7 +305,7 @@ function* redactDeliveries(tx: RunTransaction, { uids, texts }: RemovedEntries):
   }
 }
 
-/** A digest would let an attacker verify a guess at the redacted text. */
+/** Removes the digests, because a digest would let an attacker verify a guess at the redacted text. */
 function withoutDigests(options: RunOptions): RunOptions {
   const { requestDigests, ...rest } = options;
   return requestDigests === undefined ? options : rest;

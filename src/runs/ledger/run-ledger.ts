@@ -170,8 +170,8 @@ export interface RunLedgerOptions {
   /** The app of this process. Empty if it defines no agent in code. */
   readonly app: string;
   /**
-   * Returns the agent in this process, for a run restricted to `tools`, or `null` if this process does not have the
-   * agent.
+   * Returns the agent as a run restricted to `tools` would find it in this process, or `null` if this process does not
+   * have the agent.
    */
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
   /**
@@ -298,7 +298,10 @@ export class RunLedger {
     return typeof durability === "string" ? durability : () => durability(new RunTransaction(this));
   }
 
-  /** `emit` emits the events of the last attempt. */
+  /**
+   * Collects a script's events. A transaction can be attempted several times, and `emit` emits only the events of the
+   * last attempt.
+   */
   #collectEvents<T>(script: (tx: RunTransaction) => Script<T>): { begin(): Script<T>; emit(): void } {
     let tx: RunTransaction | null = null;
     return {

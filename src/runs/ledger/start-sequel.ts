@@ -81,8 +81,8 @@ function* parentKeyOf(tx: RunTransaction, userId: string | null, spawnId: string
 }
 
 /**
- * If the target does not exist, the message becomes an outbox row of the run's session, or a dead row if that session
- * is being removed.
+ * Stores a message whose target does not exist as an outbox row of the run's session. If that session is being removed,
+ * the row is dead.
  */
 function* putLetter(
   tx: RunTransaction,
@@ -108,9 +108,9 @@ function* putLetter(
 export const returnedReplies = "SELECT run_id, by_run FROM run_replies WHERE state = 'returned'";
 
 /**
- * A process can crash between writing a reply and confirming it, so the session's log decides. A reply in the log is
- * confirmed. Any other reply is delivered as if there were no waiter. Skips sessions in stores that this process does
- * not have. Returns the errors for sessions that could not be read.
+ * Confirms or delivers each returned reply. A process can crash between writing a reply and confirming it, so the
+ * session's log decides. A reply in the log is confirmed. Any other reply is delivered as if there were no waiter.
+ * Skips sessions in stores that this process does not have. Returns the errors for sessions that could not be read.
  */
 export async function settleReturnedReplies(ledger: RunLedger): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -136,7 +136,10 @@ function* settleReply(tx: RunTransaction, runId: string, isWritten: boolean): Sc
   if (row !== null && row.outcome !== null) yield* startSequel(tx, row, row.outcome);
 }
 
-/** An outcome that other runs receive is synced first. Recovery can rewrite any other outcome. */
+/**
+ * Returns how durably the end of a run must be written. An outcome that other runs receive is synced, but recovery can
+ * rewrite any other outcome.
+ */
 export function* endDurability(tx: RunTransaction, runId: string): Script<Durability> {
   const isFollowed =
     (yield* tx.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId)) !== undefined ||
@@ -145,8 +148,8 @@ export function* endDurability(tx: RunTransaction, runId: string): Script<Durabi
 }
 
 /**
- * Registers a waiter. Which of the two receives the reply, the waiter or the sequel, is decided once, in the
- * transaction that ends the run or the wait.
+ * Registers a waiter. The transaction that ends the run or the wait decides, once, whether the waiter or the sequel
+ * receives the reply.
  */
 export function* awaitReply(tx: RunTransaction, runId: string, { by, until }: Awaiting): Script<void> {
   yield* tx.run(

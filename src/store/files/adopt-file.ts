@@ -140,7 +140,9 @@ async function adoptUnderLock(
   return { row: live };
 }
 
-/** Whether an interrupted adoption has claimed the row for this file. The session's own working set is ignored. */
+/**
+ * Whether an interrupted adoption has claimed the row for this file. Returns `false` for the session's own working set.
+ */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
   const isSame =
     known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;

@@ -116,7 +116,7 @@ export async function backupFiles(
   return { files: files.length, bytes, configuration: configName };
 }
 
-/** Returns the configuration file name that a restored root folder looks for. */
+/** Returns the name under which Skein finds the configuration in a restored root folder. */
 function nameOfConfig(file: string): string {
   return extname(file) === ".json" ? "skein.json" : "skein.yaml";
 }

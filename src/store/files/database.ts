@@ -92,7 +92,7 @@ class Statement {
     });
   }
 
-  /** Returns the first column of the first row. Reading rows as arrays takes half the time. */
+  /** Returns the first column of the first row. Reading rows as arrays takes half as long as reading objects. */
   number(): number {
     return this.#try(() => {
       const row = this.#statement.get() as unknown as readonly unknown[];
@@ -392,9 +392,10 @@ function isWithoutRoom(file: string): boolean {
 }
 
 /**
- * Creates a new database file with mode 0600. SQLite itself would apply the umask, and it gives the file's mode to the
- * files next to it. An existing file is not opened here, because closing it would drop all of this process's locks on
- * it. The next client to close the database would then delete its active log.
+ * Creates a new database file with mode 0600. If SQLite created the file, it would apply the umask. SQLite gives the
+ * same mode to the `-wal` and `-shm` files. An existing file is not opened here, because closing it would drop all of
+ * this process's locks on it. The next process to close the database would then delete the write-ahead log while it is
+ * in use.
  */
 function createOwnerOnly(path: string): void {
   try {

@@ -192,7 +192,10 @@ class RedactionPass {
     return found;
   }
 
-  /** Copies stay in the folder where the session was live, even when the session is in the trash. */
+  /**
+   * Redacts the originals and backups next to a session's files. They stay in the folder where the session was live,
+   * even when the session is in the trash.
+   */
   async #redactCopies(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalog.settings;
     for (const path of listCopies(sessionPaths(root, row, row.sessionId), disk)) {
@@ -220,8 +223,8 @@ function placeName({ uid, state }: SessionRow): string {
 }
 
 /**
- * Deletes blobs that belonged to the removed content and that nothing else refers to, from the folders of all agents
- * that had the content.
+ * Deletes the removed content's blobs if nothing else refers to them, from the folders of all agents that had the
+ * content.
  */
 async function dropBlobs(
   catalog: SessionCatalog,

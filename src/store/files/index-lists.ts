@@ -103,7 +103,10 @@ function listed(
 /** `CROSS JOIN` makes SQLite look up each uid instead of scanning a user's sessions. */
 const wantedSessions = "(SELECT value AS wanted FROM json_each(?)) CROSS JOIN sessions ON uid = wanted";
 
-/** A session has few children and forks compared with the sessions in a tree or those of a user. */
+/**
+ * Returns the table with the index to use. A session's children or forks are few compared with a tree or all of a
+ * user's sessions.
+ */
 function tableFor({ spawnedBy, forkedFrom }: SessionQuery, reached: Condition | null): string {
   if (spawnedBy !== undefined) return "sessions INDEXED BY sessions_parent";
   return forkedFrom === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_forks";
@@ -150,8 +153,8 @@ function treeCondition(userId: string, { treeOf, descendants }: SessionReach): C
 }
 
 /**
- * Reads a page with a single read if log order is branch order. Returns `null` if it is not, if the index is outdated,
- * or if an ID is unknown.
+ * Reads a page with a single read of the log. Returns `null` if log order is not branch order, if the index is
+ * outdated, or if an ID is unknown.
  */
 export async function pageByIndex(
   index: IndexDb,

@@ -38,7 +38,7 @@ export interface WordSearch {
   readonly prefix: string;
   /** Words that every hit contains. */
   readonly scope: readonly string[];
-  /** Selects the totals of all entries searched, whether or not they contain the words. */
+  /** The condition for the totals of all entries searched, including entries that contain none of the words. */
   readonly searched: Omit<Condition, "table">;
   readonly role: string | null;
   readonly since: number;
@@ -159,7 +159,7 @@ function termsIn(held: Held, weights: readonly number[]): number[] {
 }
 
 /**
- * Yields rows in groups of up to `mostScored`, the rows with the most weight first. Of rows with the same terms, the
+ * Yields rows in groups of up to `mostScored`, the rows with the most weight first. Among rows with the same terms, the
  * newest come first.
  */
 function* byWeight(candidates: ReadonlyMap<number, Held>, weights: readonly number[]): Generator<number[]> {
@@ -235,7 +235,7 @@ function isWithin({ role, since, until }: WordSearch, entry: FoundEntry): boolea
   return entry.time >= since && entry.time <= until && (role === null || entry.role === role);
 }
 
-/** Reads an entry's neighbors in its session. Those that are not searched are `null`. */
+/** Reads an entry's neighbors in its session. A neighbor that is not searched is `null`. */
 function readAround({ db }: IndexDb, search: WordSearch, entry: IndexedRow): Surroundings<IndexedRow> {
   const read = (order: string) =>
     db

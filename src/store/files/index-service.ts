@@ -143,7 +143,8 @@ export class IndexInPlace implements IndexService {
   }
 
   /**
-   * The owner of a lock marks the session before its log grows, so marks are removed only while a session is unlocked.
+   * Removes the marks of sessions whose index data is on disk. A writer marks a session under its lock before the log
+   * grows, so marks are removed only while a session is unlocked.
    */
   async settle(): Promise<void> {
     this.follow();

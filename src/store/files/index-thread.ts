@@ -12,7 +12,7 @@ import type { AgentPlace } from "./layout.ts";
  * Shorter operations run on the calling thread because starting and messaging the worker thread takes about as long.
  */
 const quickMs = 10;
-/** The size of a log that can be indexed in about that time. */
+/** The number of log bytes that can be indexed in about `quickMs`. */
 const quickLog = 64 * 1024;
 const quickBytes = 256 * 1024;
 const quickRows = 1000;
@@ -82,7 +82,7 @@ export class IndexThread implements IndexService {
     this.#inPlace = inPlace;
   }
 
-  /** Covers only the calling thread, because the worker thread tracks its own index. */
+  /** Reopens the index only on the calling thread. The worker thread reopens its own connection. */
   follow(): void {
     this.#inPlace.follow();
   }

@@ -59,7 +59,7 @@ export interface IndexFiles {
   readonly chunkBytes: number;
 }
 
-/** Updates the index from the logs, reading only what is new. */
+/** Updates the index from the logs. Reads only the new part of each log. */
 export class Indexer {
   readonly #files: IndexFiles;
 

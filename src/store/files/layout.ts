@@ -38,7 +38,10 @@ export type Namespace = (context: { readonly userId?: string }) => readonly stri
 /** Returns a user's folder, relative to the root. Rejects another user's folder. */
 export type HomeFor = (userId: string | null) => string;
 
-/** A namespace given in a call is part of the user ID and overrides the store's own. */
+/**
+ * Returns a user's folder, relative to the root. If the caller chose a namespace, it is part of the user ID and
+ * overrides `namespace`.
+ */
 export function homeOf(namespace: Namespace, userId: string | null): string {
   const named = spaceOf(userId).namespace;
   return checkNamespace(named ?? namespace(userId === null ? {} : { userId })).join("/");

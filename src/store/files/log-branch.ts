@@ -31,8 +31,8 @@ const rowsInStep = 10_000;
 const rowBytes = 64;
 
 /**
- * Returns `null` if the log is damaged or has several branches, if the entry is not in the index, or if later lines set
- * a label or the name, which a fork repeats.
+ * Returns `null` if the log is damaged or has several branches, or if the entry is not in the index. Also returns
+ * `null` if later lines set a label or the name, because a fork copies the session's current labels and name.
  */
 export function* findingBranch(log: LogFile, lookup: EntryLookup, entryId: string): Steps<LogBranch | null> {
   const { size, identity } = log.stat();

@@ -16,7 +16,7 @@ import { idFromName, notSessionReason, readSessionFile, withFileLock } from "./l
 
 /**
  * A session in its own file outside any store, from pi, OpenClaw or Skein. Every change is made under the file's lock,
- * after reading what other programs have written, and is on disk when the promise resolves.
+ * after reading any entries that other programs have written. It is on disk when the promise resolves.
  *
  * @example
  * ```ts

@@ -35,7 +35,7 @@ export function parseIdentity(text: string): ProcessIdentity | null {
   }
 }
 
-/** Returns the name of the machine, without the namespace that only other processes there need. */
+/** Returns the name of the machine from `host`, without the pid namespace. */
 export function machineName(host: string): string {
   return host.split(" ", 1)[0] ?? host;
 }

@@ -32,8 +32,8 @@ export interface StoreFolder {
 const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * Rebuilds the claims from the logs after `work.db` has been lost. Returns the number of claims. Queued work is lost,
- * but no conversations are.
+ * Rebuilds the claims from the logs after `work.db` has been lost. Returns the number of claims. Queued work is lost.
+ * Conversations are not.
  */
 export function rebuildClaims(folder: StoreFolder): number {
   const { root, disk, work } = folder;

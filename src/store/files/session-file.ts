@@ -31,7 +31,7 @@ export interface SessionFileSettings extends ViewSettings {
   readonly durability: "full" | "os";
 }
 
-/** A session's files, with their claim and the index that has their entries. */
+/** A session's files, with their claim and the index of their entries. */
 export interface SessionFileSource extends NewSessionFiles {
   readonly lookup: EntryLookup;
   readonly settings: SessionFileSettings;
@@ -109,7 +109,7 @@ export class SessionFile {
     return SessionFile.open(source, null);
   }
 
-  /** Contains at least the model's context, including what other processes have written. */
+  /** Contains at least the model's context, including entries that other processes have written. */
   get recent(): SessionTree {
     this.#refresh();
     return this.#view.tree;
@@ -170,7 +170,7 @@ export class SessionFile {
     if (this.#view.isTail && byteBudget > longBudget) await this.loadWhole();
   }
 
-  /** The memory that this session uses in addition to what every open session uses. */
+  /** The size of the log if all of it is in memory, otherwise 0. */
   get heldBytes(): number {
     return this.#view.isWhole ? this.#view.size : 0;
   }
@@ -490,8 +490,8 @@ export class SessionFile {
   }
 
   /**
-   * Skipped while this process is writing, because no other process can write at that time. Returns the status of the
-   * file at the log's path, or `null` if it was not checked.
+   * Reads the log again if another process has changed it. Skipped while this process is writing, because no other
+   * process can write at that time. Returns the status of the file at the log's path, or `null` if it was not checked.
    */
   #refresh(): DiskStat | null {
     if (this.#lock.isInUse) return null;

@@ -166,7 +166,7 @@ export class SessionMover {
       const paths = sessionPaths(root, row, row.sessionId);
       const isLeft = () => [paths.log, paths.working].some((path) => disk.stat(path) !== null);
       if (row.state === "trashed" && !isLeft()) continue;
-      // If the lock is held, its owner is completing the move.
+      // If the lock is held, its holder is completing the move.
       await this.underLock(row, 0, async () => {
         const found = this.#work.byUid(row.uid);
         if (found?.state === "trashed" && isLeft())

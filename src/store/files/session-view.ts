@@ -37,7 +37,7 @@ export interface ViewSettings {
   readonly tailBytes: number;
 }
 
-/** Read in addition to the estimated size of a tail, so that the tail is larger than the byte budget. */
+/** Added to the estimated size of a tail, so that the tail is larger than the byte budget. */
 const roomBytes = 64 * 1024;
 /** The minimum and maximum factors by which a tail grows. A large byte budget overrides the maximum. */
 const tailGrowth = { least: 1.25, most: 4 };
@@ -183,7 +183,7 @@ export class SessionView {
     return this.#loadingAll;
   }
 
-  /** Like `loadAllInSlices`, but for the owner of the lock. It does not queue behind other readers. */
+  /** Like `loadAllInSlices`, but for the holder of the lock. Does not queue behind other readers. */
   loadAllUnderLock(): Promise<void> {
     return this.#loadAllInSlices(Slices.underLock());
   }
@@ -277,7 +277,10 @@ export class SessionView {
   }
 }
 
-/** Estimates the size of the tail that fills a byte budget, assuming that earlier lines are like those of this tail. */
+/**
+ * Estimates the size of the tail that fills a byte budget, assuming that earlier lines are similar to the lines in this
+ * tail.
+ */
 function widerTail(tailBytes: number, shownBytes: number, byteBudget: number): number {
   const estimate = (1.1 * byteBudget * tailBytes) / Math.max(1, shownBytes) + roomBytes;
   const most = Math.max(tailGrowth.most * tailBytes, 2 * byteBudget);

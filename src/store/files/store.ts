@@ -191,7 +191,7 @@ function storeFolder(
   return { root, disk, work, namespace, report, newId, lock, cwdFor };
 }
 
-/** Rebuilds what `work.db` has lost from the session files. */
+/** Uses the session files to restore the claims that `work.db` has lost. */
 async function recoverClaims(
   folder: StoreFolder,
   databases: string,

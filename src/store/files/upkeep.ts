@@ -47,7 +47,8 @@ export interface FilesUpkeep {
   /** Returns the paths of sessions' working sets by uid. Deleted sessions are omitted. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
   /**
-   * Reads a session's whole log in chunks, including its damage. Returns `null` if the session is not in this folder.
+   * Reads a session's whole log in chunks. Damage is reported in the tree's diagnostics. Returns `null` if the session
+   * is not in this folder.
    */
   readLog(session: SessionOwner, signal?: AbortSignal): Promise<SessionTree> | null;
   /**

@@ -443,8 +443,9 @@ export class WorkDb {
   }
 
   /**
-   * Marks every session if the index is empty or is not the one that the marks belong to. Returns `true` if it replaced
-   * another index. If no session needs to be marked, nothing is written, so a folder can be opened on a full disk.
+   * Marks every session if the index is empty or if the marks belong to a different index. Returns `true` if it
+   * replaced another index. If no session needs to be marked, nothing is written, so a folder can be opened on a full
+   * disk.
    */
   registerIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.ledger.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;

@@ -144,7 +144,7 @@ export class WorkingFile {
   readonly #log: LogFile;
   /** `null` if the working set is a link to the log or does not match it. */
   #file: DiskFile | null = null;
-  /** How much of the log it contains, and where it ends. */
+  /** The size of the log that the file contains. `#end` is the size of the file itself. */
   #followed = 0;
   #end = 0;
 

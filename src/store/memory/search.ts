@@ -30,7 +30,7 @@ import { hasId } from "./session-table.ts";
 export class MemorySearch implements SearchStore {
   readonly #table: SessionTable;
 
-  /** Entries never change, so an embedding is kept as long as its entry. */
+  /** Entries never change, so an embedding is kept for as long as its entry exists. */
   readonly #embeddings = new WeakMap<Entry, { readonly model: string; readonly vector: PackedVector }>();
 
   constructor(table: SessionTable) {

@@ -15,7 +15,7 @@ export interface StoredSession {
   readonly createdAt: number;
   /** When the session was moved to the trash, or `null` if it is not there. */
   readonly removedAt: number | null;
-  /** As in a session file. Includes the initial metadata. */
+  /** The header in the format of a session file, including the initial metadata. */
   readonly header: SessionHeader;
   /** The current metadata, if the store also keeps it outside the log. */
   readonly current?: { readonly meta: SessionMeta; readonly version: number };
@@ -42,14 +42,14 @@ export interface LedgerTable {
   readonly key: readonly string[];
   /** Whether the first column of the key is generated, in which case the last generated value must also be copied. */
   readonly isNumbered?: true;
-  /** A query for the user of a row in SQLite. Absent if the row names its user. */
+  /** The SQLite query for the user of a row. Absent if the row contains the user ID. */
   readonly tenant?: string;
 }
 
 export interface MigrationSource {
   /** The address without secrets. */
   readonly name: string;
-  /** Stays the same for as long as the store exists, and differs between stores. */
+  /** Returns an ID that is unique to this store and never changes. */
   identify(): Promise<string>;
   /** Throws if the store cannot be moved now, for example because a process uses it. */
   checkIdle(): Promise<void>;
@@ -95,7 +95,7 @@ export interface MigrationTarget extends MigrationSource {
    */
   begin(source: string, name: string): Promise<boolean>;
   /**
-   * Stores a session with its entries and state. It becomes visible to `session` only as a whole. `lines` is called
+   * Stores a session with its entries and state. `session` does not return it until it is complete. `lines` is called
    * again if an attempt has to be repeated.
    */
   putSession(

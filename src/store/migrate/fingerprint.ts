@@ -39,7 +39,7 @@ export async function fingerprintSession(reader: MigrationSource, uid: string): 
   return { count, sha256: hash.digest("hex") };
 }
 
-/** Returns the entry on a line, or an empty array if the line is damaged. */
+/** Returns an array that contains the entry on a line, or nothing if the line is damaged. */
 export function parseEntries(line: string): Entry[] {
   return parseSession(line).lines.filter((entry): entry is Entry => !isCorrupt(entry));
 }

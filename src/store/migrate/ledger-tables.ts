@@ -32,7 +32,9 @@ export const ledgerTables: readonly LedgerTable[] = [
   { name: "gateway_codes", key: ["seq"], isNumbered: true },
 ];
 
-/** The fact that holds event numbers. A client's cursor is therefore never reused for other events. */
+/**
+ * The fact that stores the reserved event numbers. It is copied so that a client's cursor never refers to other events.
+ */
 const eventNumbers = "gateway.events.reserved";
 
 /** The prefix of facts that record permanently deleted sessions and users. PostgreSQL has no table for them. */

@@ -50,8 +50,8 @@ export async function moveStore(options: MoveOptions): Promise<MoveResult> {
 }
 
 /**
- * Throws `conflict` if the source is in use or has runs that have not ended. A run is bound to the process that
- * executes it and to the sessions that wait for it.
+ * Throws `conflict` if the source is in use or has runs that have not ended. Such a run cannot be moved, because it is
+ * bound to the process that executes it and to the sessions that wait for it.
  */
 export async function checkSource(reader: MigrationSource): Promise<void> {
   await reader.checkIdle();

@@ -14,7 +14,7 @@ export interface BlobBytes {
   /** Storing the same bytes again changes nothing. */
   put(owner: BlobOwner, sha256: string, bytes: Uint8Array): Promise<void>;
   get(owner: BlobOwner, sha256: string): Promise<Uint8Array | null>;
-  /** Gives another agent of the same user its own copies. Unknown hashes are skipped. */
+  /** Copies blobs to another agent of the same user. Unknown hashes are skipped. */
   copy(owner: BlobOwner, agentId: string, hashes: readonly string[]): Promise<void>;
   delete(owner: BlobOwner, hashes: readonly string[]): Promise<void>;
   purgeUser(userId: string): Promise<void>;

@@ -1,7 +1,10 @@
 import { codeOf, SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 
-/** A serialization failure or a deadlock. The statement was aborted because of a concurrent one and can be repeated. */
+/**
+ * A serialization failure or a deadlock. The statement was aborted because it conflicted with a concurrent one. It can
+ * be repeated.
+ */
 const conflictCodes = ["40001", "40P01"];
 /**
  * The server is shutting down, starting up or out of connections, or has ended a transaction that was idle for too
@@ -24,7 +27,7 @@ const lostText = /connection terminated|timeout|not queryable|client was closed|
 
 const sqlState = /^[0-9A-Z]{5}$/;
 
-/** Whether the transaction was rolled back because of a concurrent one. */
+/** Whether the transaction was rolled back because it conflicted with a concurrent one. */
 export function isConflictWithOthers(error: unknown): boolean {
   return conflictCodes.includes(codeOf(error));
 }
@@ -43,7 +46,7 @@ export function isConnectionLost(error: unknown): boolean {
   return code === "" && error instanceof Error && lostText.test(error.message);
 }
 
-/** Returns the name of the unique index that a statement violated, or `null` if that is not why it failed. */
+/** Returns the name of the unique index that a statement violated, or `null` if it failed for another reason. */
 export function violatedIndex(error: unknown): string | null {
   if (codeOf(error) !== "23505") return null;
   const { constraint } = error as { readonly constraint?: unknown };

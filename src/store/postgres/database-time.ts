@@ -1,7 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
 import type { PostgresDatabase } from "./database.ts";
 
-/** After the server has started, other processes need this many times longer to reconnect and renew their leases. */
+/**
+ * After a start of the server, runs are taken over only after this multiple of `patienceMs`, because other processes
+ * need longer to reconnect and renew their leases.
+ */
 const startFactor = 15 / 8;
 const measureEveryMs = 2000;
 /** A measurement that takes longer is imprecise, and the database might have been unreachable. */
@@ -24,7 +27,7 @@ export class DatabaseTime implements Clock {
   #answersSince: number | null = null;
   #last = 0;
 
-  /** `patienceMs` is how long the database must have answered before other processes' runs are taken over. */
+  /** `patienceMs` is how long the database must have been answering before runs of other processes are taken over. */
   constructor(database: PostgresDatabase, patienceMs: number) {
     this.#database = database;
     this.#patienceMs = patienceMs;
@@ -37,8 +40,9 @@ export class DatabaseTime implements Clock {
   }
 
   /**
-   * Whether silent processes can be assumed dead. `false` while they might only have lost the database, as this process
-   * has or all processes have after a restart of the server.
+   * Whether silent processes can be assumed dead. `false` while these processes might only have lost their connection
+   * to the database. This is assumed while this process has no connection, and for a while after a restart of the
+   * server.
    */
   canTakeOver(): boolean {
     const now = performance.now();

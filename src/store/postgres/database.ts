@@ -27,13 +27,13 @@ export interface TransactOptions {
   /** `unsynced` commits without waiting for the disk. */
   readonly durability?: Durability;
   /**
-   * `runs` excludes other transactions that change the user's runs. `gateway` excludes other changes to its tokens and
-   * event numbers.
+   * `runs` excludes other transactions that change the user's runs. `gateway` excludes other changes to the gateway's
+   * tokens and event numbers.
    */
   readonly locks?: "runs" | "gateway";
-  /** `true` if its statements have no timeout. */
+  /** `true` if the transaction's statements have no timeout. */
   readonly isLong?: boolean;
-  /** `true` if it throws `locked` instead of waiting for another process that has the lock. */
+  /** `true` to throw `locked` instead of waiting for another process that has the lock. */
   readonly skipsLocked?: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface DatabaseOptions {
   readonly url: string;
   /** The address for connections that keep state between transactions. Defaults to `url`. */
   readonly directUrl?: string;
-  /** The maximum number of connections of this process. */
+  /** The maximum number of connections in the pool. */
   readonly maxConnections?: number;
   /** How long to wait before each retry after a lost connection. */
   readonly retryDelaysMs?: readonly number[];
@@ -56,8 +56,8 @@ export interface DatabaseOptions {
 const defaultConnections = 10;
 const defaultDelays = [50, 100, 200, 400, 800, 1600];
 /**
- * After a lost connection, no retry begins later than this, because each attempt on a server that hangs takes a long
- * time to fail.
+ * No retry begins later than this many milliseconds after the first lost connection. The limit is needed because each
+ * attempt takes a long time to fail if the server hangs.
  */
 const retryMs = 10_000;
 const defaultIdleMs = 60_000;
@@ -110,7 +110,7 @@ export class PostgresDatabase {
     this.#idleMs = options.idleTransactionMs ?? defaultIdleMs;
   }
 
-  /** Opens no connection yet. Throws `unavailable` if the package `pg` is not installed. */
+  /** Does not open a connection yet. Throws `unavailable` if the package `pg` is not installed. */
   static async create(options: DatabaseOptions): Promise<PostgresDatabase> {
     const { Pool, types } = await loadPg();
     const getTypeParser = ((oid: number, format?: "text" | "binary") =>
@@ -124,7 +124,7 @@ export class PostgresDatabase {
       pipeline: true,
       types: { getTypeParser },
     });
-    // A lost connection also fails its statement, and that error is handled.
+    // A lost connection also makes its statement fail, and the statement's error is handled.
     const ignore = () => undefined;
     pool.on("error", ignore);
     pool.on("connect", (client) => void client.on("error", ignore));

@@ -21,7 +21,7 @@ export interface DirectConnection extends pg.Client {
   readonly processID: number;
 }
 
-/** The caller closes the connection. It does not keep the process alive. */
+/** Opens a connection that does not keep the process alive. The caller closes it. */
 export async function openDirectConnection(url: string): Promise<DirectConnection> {
   const { Client } = await loadPg();
   const client = new Client({ connectionString: url, ...connectionSettings }) as DirectConnection;

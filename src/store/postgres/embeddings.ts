@@ -27,7 +27,7 @@ import { searchedSessions } from "./session-lists.ts";
 /** The database compares only the signs of vectors. This many of the nearest entries are then compared exactly. */
 const mostCompared = 4 * mostNearest;
 
-/** An entry, by its session and number. */
+/** Identifies an entry by its session and its position in the log. */
 export interface EntryPlace {
   readonly uid: string;
   readonly seq: number;

@@ -101,7 +101,7 @@ export async function readPage(sql: Sql, row: SessionRow, range: EntryRange): Pr
   };
 }
 
-/** Returns an entry's index in the listed chains. Throws `not_found` if it is in none of them. */
+/** Returns an entry's index in the listed chains. Throws `not_found` if no chain contains the entry. */
 async function indexOf(
   sql: Sql,
   { session }: SessionRow,

@@ -22,7 +22,7 @@ export interface PlacedEntry {
 
 type JsonRow = Readonly<Record<string, Json>>;
 
-/** The rows for entries and for the search, as JSON parameters of a function. */
+/** Returns the entry rows and the search rows as JSON parameters for a database function. */
 export function entryRows(
   { uid, userId }: { readonly uid: string; readonly userId: string | null },
   placed: readonly PlacedEntry[],

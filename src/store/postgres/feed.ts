@@ -9,12 +9,14 @@ import { everyUser } from "./database.ts";
  * have received some of them. Other processes notice the missing number.
  */
 const staleMs = 5000;
-/** Above this number of characters, unsent events are also dropped. */
+/** The maximum number of characters in unsent events. If there are more, the events are also dropped. */
 const maxUnsent = 16 * 1024 * 1024;
 const maxBatches = 500;
 const beatEveryMs = 2000;
 const sweepEveryMs = 30_000;
-/** Each reload of a gateway's configuration adds a name, so only the newest names are kept. */
+/**
+ * The maximum number of owner names. Each reload of a gateway's configuration adds one, so only the newest are kept.
+ */
 const maxOwners = 20;
 
 interface Listener {
@@ -24,30 +26,30 @@ interface Listener {
 
 /** What this process knows about another process. */
 interface Publisher {
-  /** The last batch that has been delivered here. */
+  /** The number of the last batch that was delivered here. */
   number: number;
   isSilent: boolean;
   hasLeft: boolean;
-  /** As JSON. `null` if it has not described itself. */
+  /** The process's description of itself as JSON, or `null` if it has not sent one. */
   process: string | null;
 }
 
 /** A process's description of itself. */
 interface Described extends LiveProcess {
-  /** The names under which it claims work. Each Skein instance in a process has its own. */
+  /** The names under which the process claims work. Each Skein instance in the process has its own name. */
   readonly owners: readonly string[];
 }
 
 interface Batch {
   readonly number: number;
   readonly events: string;
-  /** When its first event was emitted. */
+  /** When the batch's first event was emitted. */
   readonly since: number;
 }
 
 interface FeedRow {
   readonly publisher: string;
-  /** The last batch that the process has published. */
+  /** The number of the last batch that the process has published. */
   readonly last: number;
   readonly is_silent: boolean;
   readonly has_left: boolean;
@@ -60,8 +62,9 @@ interface FeedRow {
 
 /**
  * Exchanges events with other processes through a table. Each process numbers its batches and commits them one after
- * the other. Readers continue after the last number of each process, so they need no order across processes, and a long
- * transaction elsewhere does not hold them up. A missing number is a loss.
+ * the other. Readers track the last number of each process, so batches need no order across processes. A long
+ * transaction in one process therefore does not delay the events of the others. A missing number means that events were
+ * lost.
  */
 export class PostgresFeed implements EventFeed {
   readonly #database: PostgresDatabase;
@@ -193,7 +196,7 @@ export class PostgresFeed implements EventFeed {
   async close(): Promise<void> {
     if (!this.#hasJoined) return;
     await this.flush();
-    // With the last number, other processes notice events that could not be sent.
+    // The last number tells other processes that some events could not be sent.
     const text = "UPDATE skein.feed_publishers SET left_at = now(), number = $2 WHERE publisher = $1";
     await this.#database.call(text, [this.#name, this.#number]).catch(this.#report);
   }

@@ -13,7 +13,7 @@ export class PostgresEngine implements ScriptEngine {
   /** Can read the rows of all users. */
   readonly #database: PostgresDatabase;
   readonly #wakeUps: WakeUps | null;
-  /** The users of runs. A run always keeps its user. */
+  /** The users of known runs and approvals, which never change. */
   readonly #users = new BoundedMap<{ readonly userId: string | null }>(mostKnown);
   #marks = 0;
 
@@ -49,12 +49,15 @@ export class PostgresEngine implements ScriptEngine {
     return this.#wakeUps?.watch(listener) ?? (() => undefined);
   }
 
-  /** Different each time, because only a query can tell whether another process wrote. */
+  /** Returns a different value each time, because only a query can tell whether another process wrote. */
   mark(): string {
     return String(++this.#marks);
   }
 
-  /** Returns the user whose rows are changed. If the run or approval does not exist, the script handles the missing row. */
+  /**
+   * Returns the user whose rows are changed. If the run or approval does not exist, the script must handle the missing
+   * row.
+   */
   async #actorFor(whose: Whose): Promise<Actor> {
     if (whose === null || whose === "gateway") return everyUser;
     if ("userId" in whose) return whose.userId;

@@ -34,7 +34,10 @@ export class LogPlaces {
     return this.tip === null ? null : (this.#ids[this.tip.seq] ?? null);
   }
 
-  /** The nearest conversation entry, going up from the tip. Parents that came later are known by now. */
+  /**
+   * The nearest conversation entry, going up from the tip. By now, parents that followed their children in the log are
+   * known.
+   */
   get leafId(): string | null {
     const passed = new Set<string>();
     for (let id = this.tipId; id !== null && !passed.has(id); ) {

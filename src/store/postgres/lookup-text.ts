@@ -19,7 +19,7 @@ export function encodeText(value: string): string {
 
 const codes = new RegExp(`${codeStart}([0-9a-f]{4})`, "g");
 
-/** Decodes text from `encodeText`. An earlier version also encoded lone surrogates. */
+/** Decodes text from `encodeText`. Lone surrogates, which an earlier version also encoded, are replaced. */
 export function decodeText(value: string): string {
   if (!value.includes(codeStart)) return value;
   return value

@@ -25,7 +25,7 @@ export const schemaVersion = migrations.length;
 /** The oldest supported major version of PostgreSQL. */
 const oldestServer = 15;
 
-/** Any number that no other program uses as an advisory lock. */
+/** The key of the advisory lock for migrations. Any number works that no other program uses as a lock. */
 const migrationLock = 7_233_461_902;
 
 /** The database roles. They must exist before the migration, which grants them privileges. */
@@ -37,7 +37,7 @@ export interface DatabaseRoles {
 }
 
 export interface MigrateOptions extends DatabaseOptions {
-  /** If absent, the role that migrates is also the one that serves clients. */
+  /** If absent, the role that migrates the database also serves clients. */
   readonly roles?: DatabaseRoles;
 }
 
@@ -124,7 +124,7 @@ function throwAhead(database: string, found: number): never {
 
 /**
  * Exempts the owner of the tables from the policy on words while it also owns the search function. Under a policy, the
- * function could not use the index on words. Skein's statements reach these rows only through their user or that user's
+ * function could not use the index on words. Skein's statements still select these rows only by user or by that user's
  * sessions.
  */
 async function setWordPolicy(sql: Sql): Promise<void> {

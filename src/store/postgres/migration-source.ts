@@ -36,7 +36,7 @@ export class DatabaseSource implements MigrationSource {
   readonly name: string;
   protected readonly database: PostgresDatabase;
   #lock: { end(): Promise<void> } | null = null;
-  /** Users by their key in the database, from which long names cannot be recovered. */
+  /** User IDs by their key in the database. A long user ID cannot be recovered from its key. */
   readonly #users = new Map<string, string | null>();
 
   constructor(database: PostgresDatabase) {
@@ -240,7 +240,7 @@ export class DatabaseSource implements MigrationSource {
   }
 
   /**
-   * Returns the header as a session file has it. It contains the initial metadata: fields that were changed later are
+   * Returns the header in the format of a session file, with the initial metadata. Fields that were changed later are
    * left out, because the entries that record the changes contain them.
    */
   async #withMeta(

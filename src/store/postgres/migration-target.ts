@@ -112,7 +112,7 @@ export class DatabaseTarget extends DatabaseSource implements MigrationTarget {
     );
   }
 
-  /** Also updates the statistics that the query planner needs for the new content. */
+  /** Updates the statistics that the query planner needs for the new content, then marks the migration as finished. */
   async finish(): Promise<void> {
     await this.#change("ANALYZE skein.sessions, skein.entries, skein.entry_search, skein.runs");
     await this.#change("DELETE FROM skein.facts WHERE name = $1", [finishedFact]);

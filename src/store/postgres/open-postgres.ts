@@ -20,14 +20,14 @@ export interface PostgresOptions {
    * `workerUrl` points to PgBouncer in transaction mode, which delivers no notifications. Any role will do.
    */
   readonly directUrl?: string;
-  /** The maximum number of connections of this process for each of `url` and `workerUrl`. Defaults to 10. */
+  /** The maximum number of connections that this process opens to each of `url` and `workerUrl`. Defaults to 10. */
   readonly maxConnections?: number;
-  /** Keeps images and large outputs in an S3-compatible object store. By default, they are in a table. */
+  /** Keeps images and large outputs in an S3-compatible object store. By default, they are stored in a table. */
   readonly s3?: S3Options;
 }
 
 /**
- * Connects to a PostgreSQL database, and creates or updates its tables if they are behind. Any number of processes and
+ * Connects to a PostgreSQL database, and creates or updates its tables if necessary. Any number of processes and
  * machines can use the same database. Needs the package `pg`. Throws `database_unavailable`, `database_too_old` or
  * `database_ahead`.
  *

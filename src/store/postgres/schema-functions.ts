@@ -98,7 +98,7 @@ END
 $$;`;
 
 /**
- * Creates a session without entries. The lock lets any number of sessions be created at the same time, but none while
+ * Creates a session without entries. Because the lock is shared, sessions can be created concurrently, but not while
  * all of the user's data is being deleted.
  */
 const createSession = `
@@ -111,7 +111,7 @@ BEGIN
 END
 $$;`;
 
-/** Deletes all of a user's rows and returns the sessions. */
+/** Deletes all of a user's rows and returns the deleted sessions. */
 const purgeUser = `
 CREATE FUNCTION skein.purge_user(p_user text) RETURNS SETOF json
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -1,7 +1,7 @@
 /**
- * The tables of the gateways. Those that are also in `work.db` have the same columns there, so that both run the same
- * scripts. They belong to the deployment and not to a user, so there is no row-level security. Only the role that works
- * for all users has access.
+ * The tables of the gateways. Tables that `work.db` also has have the same columns there, so that the same scripts run
+ * on both databases. The tables belong to the deployment and not to a user, so they have no row-level security. Only
+ * the role that works for all users has access.
  */
 
 const tokens = `

@@ -1,8 +1,9 @@
 import { rowSecurity } from "./schema-tables.ts";
 
 /**
- * The run tables. They have the same columns as in `work.db`, so that both run the same scripts. Tables that have no
- * user there have a `tenant`, which is filled in from the transaction's setting and exists only for row-level security.
+ * The run tables. They have the same columns as in `work.db`, so that the same scripts run on both databases. Tables
+ * that have no user column in `work.db` also have a `tenant` column, which is filled in from the transaction's setting
+ * and exists only for row-level security.
  */
 
 const runs = `

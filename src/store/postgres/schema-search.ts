@@ -116,7 +116,10 @@ const visibleEntries = (where: string) => `
 
 const withWord = "e.words @@ w.word::tsquery";
 
-/** Looked up only if a word occurs in more entries than are considered. */
+/**
+ * Matches entries that contain all words. They are looked up only if a word occurs in too many entries to consider them
+ * all.
+ */
 const withAllWords = `p_all IS NOT NULL AND EXISTS (SELECT 1 FROM counted AS c WHERE c.count >= p_most)
             AND e.words @@ p_all::tsquery`;
 

@@ -62,11 +62,11 @@ CREATE INDEX sessions_name ON skein.sessions (user_id, archived, sort_name, uid 
 `;
 
 /**
- * `seq` is the position in the log. A chain is a run of entries in which each entry's parent is the one before it:
- * `chain_seq` is where the entry's chain starts, and `up_seq` is the parent of that start. A branch is therefore a few
- * ranges of `seq`. The other positions describe the branch that ends at the entry: its last conversation entry, where
- * the context starts after the last compaction, and the entries that set the model, the thinking level and the system
- * prompt.
+ * `seq` is the position in the log. A chain is a sequence of entries in which each entry's parent is the one before it:
+ * `chain_seq` is where the entry's chain starts, and `up_seq` is the parent of the chain's first entry. A branch is
+ * therefore a few ranges of `seq`. The other positions describe the branch that ends at the entry: its last
+ * conversation entry, where the context starts after the last compaction, and the entries that set the model, the
+ * thinking level and the system prompt.
  */
 const entries = `
 CREATE TABLE skein.entries (
@@ -141,8 +141,8 @@ const firstTables = ["sessions", "entries", "entry_search", "state_values", "blo
 export const userTables = [...firstTables, "entry_embeddings"] as const;
 
 /**
- * Lets a transaction see only the rows that are its user's own. `FORCE` also applies the policies to the owner, who
- * alone can ask for the rows of every user. See `setWordPolicy` for the one exception.
+ * Lets a transaction see only its user's rows. `FORCE` also applies the policies to the owner of the tables. Under the
+ * second policy, only that owner can request the rows of every user. See `setWordPolicy` for the one exception.
  */
 export function rowSecurity(table: string, isOwn: string, isForEveryUser: string): string {
   return `

@@ -160,7 +160,7 @@ class PostgresSearch {
     return entry;
   }
 
-  /** Reads the neighbors of entries in their sessions. Those that are not searched are `null`. */
+  /** Reads the neighbors of entries in their sessions. A neighbor that is not searched is `null`. */
   async #readAround(sources: readonly FoundEntry[]): Promise<Surroundings<FoundEntry>[]> {
     if (sources.length === 0) return [];
     const { userId = null } = this.#scope;

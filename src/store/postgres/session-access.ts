@@ -29,7 +29,10 @@ export interface SessionParts {
   readonly newId: IdSource;
 }
 
-/** `write` locks the session, `erase` also its copies in progress, and `copy` only prevents an erasure. */
+/**
+ * `write` excludes other changes to the session. `erase` also waits for copies in progress. `copy` only delays an
+ * erasure.
+ */
 type RowLock = "none" | "write" | "erase" | "copy";
 
 const mostRemembered = 10_000;
@@ -37,7 +40,10 @@ const mostRemembered = 10_000;
 /** Finds, locks, creates and remembers session rows. */
 export class SessionAccess {
   readonly parts: SessionParts;
-  /** Rows after this process wrote them. They can be outdated, so a write based on one compares its revision. */
+  /**
+   * Rows that this process has read or written. A row can be outdated, so a write that is based on it compares its
+   * revision.
+   */
   readonly #remembered = new BoundedMap<SessionRow>(mostRemembered);
   readonly #queues = new KeyedMutex();
 
@@ -115,7 +121,7 @@ export class SessionAccess {
     return row === null || row.removedAt === null ? null : row;
   }
 
-  /** Creates a session from a tree. `uid` stays the same if the transaction is repeated. */
+  /** Creates a session from a tree. A caller that repeats the transaction must pass the same `uid`. */
   async insert(
     sql: Sql,
     scope: Scope,

@@ -13,7 +13,7 @@ import type { SessionRow } from "./session-row.ts";
 import type { WriteOutcome, Written } from "./session-writes.ts";
 import { entriesOf, planAt, withPlan, writeCall, writeLocked } from "./session-writes.ts";
 
-/** An item whose ID is chosen, so that a repeated append finds what an earlier attempt stored. */
+/** An item with an ID, so that a repeated append finds the entries that an earlier attempt stored. */
 type NamedItem = AppendItem & { readonly id: string };
 
 /** The result of an attempt to append. */
@@ -164,7 +164,7 @@ export class SessionAppender {
     return attempt;
   }
 
-  /** How a change to runs without new entries is committed. */
+  /** Returns how to commit a change to runs without new entries. */
   async #durabilityOf(
     { userId = null }: { readonly userId?: string | null },
     fence: FenceOption["fence"],

@@ -47,7 +47,8 @@ export class SessionCreator {
   ): Promise<SessionRecord> {
     const target = keyInScope(scope, init.key).agentId;
     const grow = (sql: Sql) => this.#forkTree(sql, scope, sessionId, entryId, init);
-    // Blobs are copied before the fork refers to them, and not inside its transaction, which has its own connection.
+    // Blobs are copied before the fork refers to them. They are not copied inside its transaction, because copying
+    // needs another connection.
     if (scope.agentId !== target) {
       const { from, tree } = await this.#access.parts.database.transact(scope.userId ?? null, grow);
       const hashes = [...new Set([...tree.entries()].flatMap(blobsOf))];

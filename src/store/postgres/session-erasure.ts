@@ -127,7 +127,7 @@ export async function redactEntries(
   return redactionOf(redacted.filter((each) => each.entryIds.length > 0));
 }
 
-/** Deletes the blobs of redacted entries, unless another entry of the same agent refers to them. */
+/** Deletes the blobs of redacted entries, unless unread input or another entry of the same agent refers to them. */
 async function deleteBlobs(
   { parts }: SessionAccess,
   blobs: BlobBytes,

@@ -255,8 +255,8 @@ export function listEveryUser(database: PostgresDatabase): EveryUser {
 const aboveTilde = "\u007f";
 
 /**
- * Most users are in the order of their keys. Users whose key is not their name have keys that start with `~`. There are
- * few of these users, so all of them are read and merged into the page.
+ * For most users, the order of keys is the order of user IDs. A key that differs from its user ID starts with `~`.
+ * There are few such users, so all of them are read and merged into the page.
  */
 async function pageOfUsers(
   database: PostgresDatabase,

@@ -5,7 +5,7 @@ import { channelOf, namesOf, sortValue } from "../list-query.ts";
 import type { EntryPlace } from "./entry-places.ts";
 import { acceptedText, idKey, lookupText, userKey } from "./lookup-text.ts";
 
-/** A session as stored: its record and digest, and what an append needs to know. */
+/** A session as stored: its record and digest, and the values that an append depends on. */
 export interface SessionRow {
   readonly session: ListedSession;
   readonly header: SessionHeader;
@@ -16,9 +16,9 @@ export interface SessionRow {
   /** `null` for an empty session. Not loaded for lists. */
   readonly tip: EntryPlace | null;
   readonly isOdd: boolean;
-  /** The size of the log. */
+  /** The size of the log in bytes. */
   readonly bytes: number;
-  /** The run that may write, and the number that increases when another run takes over. */
+  /** The run that may write, if there is one. `fence` increases when another run takes over. */
   readonly holderRun: string | null;
   readonly fence: number;
 }
@@ -31,7 +31,7 @@ interface Detail {
   readonly leafId: string | null;
   readonly tipId: string | null;
   readonly digest: SessionDigest;
-  /** Absent if the column `user_id` contains it, or if there is none. */
+  /** Absent for the unnamed user, or if the column `user_id` contains the ID. */
   readonly userId?: string;
 }
 

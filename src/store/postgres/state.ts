@@ -11,7 +11,7 @@ interface StateRow {
 }
 
 /**
- * State values in the table `state_values`. A change locks the session, so concurrent changes see each other's version.
+ * State values in the table `state_values`. `set` locks the session, so that concurrent calls see each other's version.
  */
 export function postgresState(access: SessionAccess): WorkingState {
   const { database } = access.parts;

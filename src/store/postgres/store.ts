@@ -29,13 +29,13 @@ import { WakeUps } from "./wake-ups.ts";
 export interface BackendOptions extends DatabaseOptions {
   /** Keeps blobs in an object store instead of a table. */
   readonly s3?: S3Options;
-  /** The address for the role that works for all users, if it is not the owner of the tables that serves clients. */
+  /** The address with the role that works for all users. Defaults to `url`, whose role must then own the tables. */
   readonly workerUrl?: string;
-  /** How long a process that does not renew its leases still owns its runs. Defaults to 8,000 milliseconds. */
+  /** How long a process owns its runs after it last renewed its leases. Defaults to 8,000 milliseconds. */
   readonly leaseMs?: number;
   /**
-   * How long the database must have answered before this process takes over the runs of others. Without this delay, it
-   * would take them over after each restart of the server. Defaults to `leaseMs`.
+   * How long the database must have been answering before this process takes over runs from other processes. Without
+   * this delay, the process would take them over after each restart of the server. Defaults to `leaseMs`.
    */
   readonly patienceMs?: number;
 }
@@ -46,7 +46,7 @@ const closeMs = 2000;
 /** A database that takes longer to answer is not ready. */
 const answerMs = 5000;
 
-/** This process's connections to a database. All stores that it opens there share them. */
+/** This process's connections to a database, shared by all stores that it opens. */
 export class PostgresBackend implements WorkingBackend {
   readonly engine: PostgresEngine;
   readonly shared: SharedDatabase;
@@ -197,7 +197,7 @@ export class PostgresBackend implements WorkingBackend {
     }
   }
 
-  /** Checks for changes by other processes. */
+  /** Measures the database's time, then delivers events from other processes. */
   async #look(): Promise<void> {
     if (!this.#events.hasJoined) return;
     try {

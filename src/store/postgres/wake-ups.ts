@@ -21,7 +21,10 @@ export interface WakeUpOptions {
   beforeNotify(): Promise<void>;
   /** Called before the listeners. Must not reject. */
   beforeWake(): Promise<void>;
-  /** Called with the errors of listeners, and once if only this connection fails. */
+  /**
+   * Called with errors from listeners. Also called, once per outage, if this connection fails while the database
+   * answers.
+   */
   report(error: unknown): void;
 }
 
@@ -89,7 +92,7 @@ export class WakeUps {
     await this.#client?.end().catch(() => undefined);
   }
 
-  /** Listens until it is closed. Connects again after the connection is lost. */
+  /** Listens for notifications until `close`. Reconnects after the connection is lost. */
   async #listen(): Promise<void> {
     const { signal } = this.#closed;
     // If the database did not answer at all, this connection is not the problem, and nothing is reported.

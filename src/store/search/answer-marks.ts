@@ -7,7 +7,7 @@ import { stemWord } from "./stem-word.ts";
  */
 export type AnswerMark = "$time" | "$number" | "$question";
 
-/** The most marks that a text has. */
+/** The maximum number of marks on a text. */
 export const mostMarks = 3;
 
 const stems = (words: string) => new Set(words.split(/\s+/).map(stemWord));

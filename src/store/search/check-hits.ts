@@ -41,8 +41,8 @@ interface ShownText extends CheckedText {
 type ReadTexts<Found> = (found: readonly Found[]) => Promise<readonly (CheckedText | null)[]>;
 
 /**
- * Reads the texts of hits, and ranks the hits by what the caller sees. The neighbors of a hit are read only if parts of
- * texts are hidden, because only then can their scores change.
+ * Reads the texts of hits, and ranks the hits by the text that the caller sees. The neighbors of a hit are read only if
+ * parts of texts are hidden, because only then can their scores change.
  */
 export class HitChecker<Found extends UnreadEntry> {
   readonly #query: SearchQuery;
@@ -59,8 +59,8 @@ export class HitChecker<Found extends UnreadEntry> {
   }
 
   /**
-   * Returns the best hits, or `null` if unread hits could rank above some of them. `found` is sorted, and `isLast`
-   * means that there are no more.
+   * Returns the best hits, or `null` if unread hits could rank above some of them. `found` must be sorted. `isLast`
+   * means that no hits follow it.
    */
   async check(
     found: readonly RankedEntry<Found>[],

@@ -32,10 +32,10 @@ export interface RankedEntry<Entry extends DatedRow> extends HitPlace, ScoredEnt
 /** A term that occurs in a session, with a few entries that contain it. */
 export interface TermInSession<Entry extends DatedRow> {
   readonly term: number;
-  /** The same for all hits in a session. */
+  /** Entries that contain the term. They are the same for all hits in a session. */
   readonly witnesses: readonly ScoredEntry<Entry>[];
   readonly nearest: ScoredEntry<Entry> | null;
-  /** From the hit to `nearest`. */
+  /** The number of entries from the hit to `nearest`. */
   readonly distance: number;
 }
 
@@ -59,7 +59,10 @@ export function scoreEntries<Entry extends IndexedText>(
   return { scored, sources: scored.slice(0, mostSources).map(({ entry }) => entry) };
 }
 
-/** Returns the final order. `surroundings` are those of the sources, without entries that are not searched. */
+/**
+ * Returns the final order. `surroundings` contains the neighbors of each source, with `null` for entries that are not
+ * searched.
+ */
 export function rankEntries<Entry extends IndexedText>(
   ranker: Ranker,
   scored: readonly ScoredEntry<Entry>[],

@@ -61,9 +61,9 @@ export interface HitPlace {
   readonly score: number;
 }
 
-/** The number of entries with the rarest words that are scored. */
+/** The maximum number of entries that are scored. Entries with the rarest words are scored first. */
 export const mostScored = 300;
-/** The number of best entries whose neighbors are also hits. */
+/** The number of best entries whose neighbors can also be hits. */
 export const mostSources = 50;
 /** Neighbors in the session's order. A message that follows a hit is often its answer. */
 export const neighborShares: readonly { readonly distance: number; readonly share: number }[] = [
@@ -89,11 +89,11 @@ const tuning = {
   closeness: 0.5,
   window: 8,
   doubling: 20,
-  /** For a text with a time or a number if the question asks for one. */
+  /** The factor for a text with a time or a number if the question asks for one. */
   asked: 1.3,
-  /** For a text that ends with a question mark. Answers rarely do. */
+  /** The factor for a text that ends with a question mark. Answers rarely do. */
   question: 0.75,
-  /** For a message of the user, who knows more about themselves than others do. */
+  /** The factor for a message from the user, who knows more about themselves than others do. */
   user: 1.05,
 };
 

@@ -8,7 +8,7 @@ export type PackedVector = Int8Array;
 
 const mostPerDimension = 127;
 
-/** Returns an empty vector if the given one has no direction. */
+/** Returns an empty vector if every component is 0 or if one is not finite. */
 export function packVector(vector: readonly number[]): PackedVector {
   const longest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   if (!Number.isFinite(longest) || longest === 0) return new Int8Array();
@@ -58,7 +58,7 @@ export class NearestItems<Item> {
     if (similarity === null) return;
     const farthest = this.#near.at(-1)?.similarity ?? Number.NEGATIVE_INFINITY;
     if (this.#near.length >= this.#most && similarity <= farthest) return;
-    // Of equally near items, the one that was added first stays first.
+    // Among equally near items, the one that was added first stays first.
     const at = this.#near.findLastIndex((each) => each.similarity >= similarity) + 1;
     this.#near.splice(at, 0, { item, similarity });
     this.#near.splice(this.#most);

@@ -1,8 +1,8 @@
-/** English words that carry no meaning of their own in a question, and forms that the stemmer does not reduce. */
+/** English words that add no meaning to a question, and forms that the stemmer does not reduce. */
 
 /**
  * These words are indexed, so that phrases can contain them, but they do not count in a query that has other words. The
- * single letters are what is left of "don't", "she's" and "we'll".
+ * single letters remain from words such as "don't", "she's" and "we'll".
  */
 export const stopWords: ReadonlySet<string> = new Set(
   `a an the and or but nor if so as of at by for from in into on onto off out over under up down to with without about

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 
 /** A clock with timers that advances only when a test advances it. */
 export interface TestClock extends Clock {
-  /** Advances the clock and fires the timers that are due in order, each at its own time. */
+  /** Advances the clock and fires due timers in order, each at its scheduled time. */
   advance(ms: number): Promise<void>;
   /** Calls `fire` once. The returned function cancels the timer. */
   setTimer(ms: number, fire: () => void): () => void;

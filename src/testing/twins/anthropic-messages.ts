@@ -36,7 +36,7 @@ export function checkInteger(rule: string, place: string, value: unknown, min: n
   if (Number(value) < min) refuse(rule, `${place}: Input should be greater than or equal to ${min}`);
 }
 
-/** One message. A string instead of a list of blocks is treated as one block, and an empty string as no block. */
+/** One message. Content that is a string is treated as a list with one block. An empty string becomes an empty list. */
 export interface Turn {
   readonly role: "user" | "assistant";
   readonly index: number;
@@ -157,7 +157,7 @@ export function imagesOf(turns: readonly Turn[]): readonly Block[] {
 /** "Vision" › Evaluate image size: a token covers 750 pixels, and an image is scaled down to about 1,600 tokens. */
 const pixelsPerToken = 750;
 const maxTokensPerImage = 1600;
-/** The length of base64 that contains the dimensions in all but a few images. */
+/** The length of the base64 prefix that contains the dimensions of almost every image. */
 const headLength = 64 * 1024;
 
 /** Counts the tokens in a prompt. Images are counted by their dimensions. */

@@ -36,7 +36,7 @@ const manyImages = 20;
 
 /**
  * Checks whether Anthropic would accept the request: first its headers, its parameters, the form of its messages and its
- * size in bytes, then what the messages contain and mean together, and finally its size in tokens.
+ * size in bytes, then the rules for messages, tools, thinking, images and caching, and finally its size in tokens.
  */
 export function checkMessages(request: TwinRequest, limits: TwinLimits): void {
   const { body } = request;

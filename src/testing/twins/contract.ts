@@ -90,7 +90,7 @@ export type Scripted = ScriptedReply | ScriptedFault;
 /** The rules and the reply encoding for one provider API. */
 export interface WireFormat {
   readonly api: TwinApi;
-  /** The prefix of its paths, as the AI SDK expects it in a `baseURL`. */
+  /** The prefix of the API's paths, as the AI SDK expects it in a `baseURL`. */
   readonly basePath: string;
   /** The context window of the provider's usual models, in tokens. */
   readonly contextWindow: number;
@@ -108,7 +108,7 @@ export interface WireFormat {
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
-/** Signs thinking in the provider's format. A twin accepts its own signatures and rejects all others. */
+/** Signs thinking in the provider's format. Twins accept only these signatures. */
 export interface Signatures {
   readonly sign: (api: TwinApi, model: string, thought: string) => string;
   readonly verify: (api: TwinApi, model: string, thought: string, signature: string) => boolean;

@@ -39,7 +39,7 @@ export function refuse(rule: string, message: string, code = 400): never {
   throw new RefusedRequest({ status: code, rule, body: googleErrorBody(code, message) });
 }
 
-/** Rejects a field's value, with the wording of the server's validation. */
+/** Rejects a field's value with the real server's validation message. */
 export function refuseValue(rule: string, field: string, problem: string): never {
   refuse(rule, `* GenerateContentRequest.${field}: ${problem}\n`);
 }

@@ -29,7 +29,7 @@ const maxRequestBytes = 20 * 1024 * 1024;
 
 /**
  * Checks whether Google would accept the request: first its key, its parameters and its size in bytes, then the form of
- * its contents and declarations, then what they mean together, and finally its size in tokens.
+ * its contents and declarations, then the rules for turns, signatures and inline data, and finally its size in tokens.
  */
 export function checkGenerate(request: TwinRequest, { contextWindow }: TwinLimits): void {
   const { body } = request;

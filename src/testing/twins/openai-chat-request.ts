@@ -39,7 +39,7 @@ const roles = Object.keys(messageFields);
 /** Models whose own servers accept `reasoning_content` (DeepSeek, "Thinking Mode"; Moonshot, "Kimi K2 Thinking"). */
 const reasoningModels = /^(?:deepseek|kimi)-/;
 const assistantFieldsWithReasoning = new Set([...(messageFields.assistant ?? []), "reasoning_content"]);
-/** The content parts for each role (API reference, Chat, "messages", content). The other roles only have text. */
+/** The content parts for each role (API reference, Chat, "messages", content). The other roles have only text. */
 const partTypes: Readonly<Record<string, readonly string[]>> = {
   user: ["text", "image_url", "input_audio", "file"],
   assistant: ["text", "refusal"],

@@ -66,8 +66,8 @@ const callOfOutput: Readonly<Record<string, string>> = {
 const callTypes = Object.values(callOfOutput);
 
 /**
- * Every call has one output after it, and every output has a call before it, by `call_id` (Function calling guide,
- * "Handling function calls"; the server's own messages).
+ * Every call must be followed by one output with the same `call_id`, and every output must be preceded by its call
+ * (Function calling guide, "Handling function calls"; the server's own messages).
  */
 export function checkPairing(items: readonly Fields[]): void {
   const open = new Map<string, string>();

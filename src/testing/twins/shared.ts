@@ -31,12 +31,12 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an object's fields, or none for any other value. */
+/** Returns the value if it is an object, otherwise an empty object. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** Returns a list's items, or none for any other value. */
+/** Returns the value if it is a list, otherwise an empty list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -7,7 +7,7 @@ const secret = "the twins of skein";
 const saltLength = 32;
 
 /**
- * Signs thinking as the provider's twin does, and verifies that a signature is the twin's own. An Anthropic signature
+ * Signs thinking as the provider's twin does, and verifies that a signature comes from a twin. An Anthropic signature
  * is valid for one model and one text. Other signatures are valid for one model.
  *
  * @example
@@ -70,14 +70,14 @@ const macLength = 32;
 
 /**
  * Returns OpenAI's encrypted reasoning: an opaque string that the twin accepts only from the same model and for the same
- * item (Reasoning guide, "Encrypted reasoning items"). Its first bytes match the real one's.
+ * item (Reasoning guide, "Encrypted reasoning items"). Its first bytes match those of the real format.
  */
 export function sealReasoning(model: string, itemId: string): string {
   const id = Buffer.from(itemId);
   return Buffer.concat([reasoningHead, reasoningMac(model, id), id]).toString("base64url");
 }
 
-/** Returns the ID of the item that it was created for, or `null` if it is forged, damaged, or from another model. */
+/** Returns the ID of the item that the text was sealed for, or `null` if it is forged, damaged or another model's. */
 export function openReasoning(model: string, encrypted: string): string | null {
   const bytes = Buffer.from(encrypted, "base64url");
   const idAt = reasoningHead.length + macLength;

@@ -14,7 +14,7 @@ const overheadTokens = 1200;
 const minChunkTokens = 64;
 const minChunkShare = 0.125;
 
-/** Returns how many tokens of conversation fit in a request, next to the notes so far and the instructions. */
+/** Returns how many tokens of conversation fit in a request, in addition to the notes so far and the instructions. */
 export function chunkTokens(
   contextWindow: number,
   mode: CompactionMode,

@@ -40,7 +40,7 @@ export function conversationText(message: ContextMessage): string | null {
   }
 }
 
-/** The speaker of a user message. Text from another session or the system is not attributed to the user. */
+/** Returns the speaker of a user message. Text from another session or the system is not attributed to the user. */
 export function senderOf({ provenance }: Pick<UserMessage, "provenance">): string {
   if (provenance?.kind === "internal_system") return "Message of the system";
   if (provenance?.kind !== "inter_session") {
@@ -55,12 +55,12 @@ export function noteFrom(customType: string): string {
   return `Note from ${toLabel(customType)}`;
 }
 
-/** The speaker of an assistant message. A note from another session is not attributed to the assistant. */
+/** Returns the speaker of an assistant message. A note from another session is not attributed to the assistant. */
 function writerOf(message: AssistantMessage): string {
   return message.provenance?.kind === "inter_session" ? senderOf(message) : "Assistant";
 }
 
-/** Thinking is omitted because the answer contains its outcome. */
+/** Returns an answer's text and calls. Thinking is omitted because the answer contains its outcome. */
 function assistantText(message: AssistantMessage): string | null {
   const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
   const calls = message.content

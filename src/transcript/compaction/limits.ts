@@ -32,7 +32,7 @@ export interface CompactionLimits {
   readonly requestTokens: number;
 }
 
-/** Each additional compaction in a run keeps half as much as the previous one. */
+/** Returns the limits for a compaction. Each additional compaction in a run keeps half as much as the previous one. */
 export function compactionLimits(contextWindow: number, compactions = 0): CompactionLimits {
   const window = Math.max(0, contextWindow);
   const halved = 2 ** Math.max(0, compactions);

@@ -79,8 +79,8 @@ export function planCut(
 }
 
 /**
- * Whether the first kept message's turn started before it. A note or command is not a request, so the answer then
- * depends on the preceding message: it is yes for a prompt or an unanswered result.
+ * Whether the first kept message's turn started before it. A note or command is not a request. If the kept part starts
+ * with one, the result depends on the message before it: `true` for a prompt or an unanswered result.
  */
 function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
   if (!isUserTurn(messages[place])) return true;
@@ -178,8 +178,8 @@ interface CutPlaces {
 }
 
 /**
- * `from` is the start of the conversation. With `isCut`, older messages exist, and a result without a call is assumed
- * to answer a call in one of them.
+ * Finds the valid cut points. `from` is the start of the conversation. With `isCut`, older messages exist, and a result
+ * without a call is assumed to answer a call in one of them.
  */
 function findCutPlaces(messages: readonly ContextMessage[], from: number, isCut: boolean): CutPlaces {
   const open = countOpenCalls(messages, from, isCut);

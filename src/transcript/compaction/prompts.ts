@@ -76,7 +76,9 @@ function sectionsTask(mostCharacters: number): string {
   ].join("\n");
 }
 
-/** Changed files come first because they matter more if there is no room for all files. */
+/**
+ * Lists the files known so far. Changed files come first, because they matter more if there is no room for all files.
+ */
 function knownFilesText(files: TouchedFiles | undefined): string[] {
   const named = (title: string, paths: readonly string[]) =>
     paths.slice(0, maxFilesNamed).map((path) => `${title} ${path}`);

@@ -33,8 +33,8 @@ export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean):
 }
 
 /**
- * Returns the state after a recovery step. No compaction follows one that does not shrink the context, and there are at
- * most three. Pruning and truncation in memory happen once. A run takes at most eight recovery steps.
+ * Returns the state after a recovery step. Compaction ends after three attempts, or after one that does not shrink the
+ * context. Pruning and truncation in memory happen once. A run takes at most eight recovery steps.
  */
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {

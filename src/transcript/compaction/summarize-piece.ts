@@ -81,7 +81,10 @@ async function requestSummary(
   return "text" in answer ? { text: removeRequest(escapeTags(answer.text)) } : answer;
 }
 
-/** In scripts with one token per character, the token limit is reached first. */
+/**
+ * Returns the maximum number of characters in a summary. In scripts with one token per character, the token limit is
+ * reached first.
+ */
 function maxSummaryCharactersFor(summaryTokens: number): number {
   return Math.min(maxSummaryCharacters, summaryTokens * 3);
 }

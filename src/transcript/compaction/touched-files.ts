@@ -13,7 +13,7 @@ export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
 const maxFiles = 500;
 const maxPathCharacters = 1024;
 const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
-/** Matched against the words in a tool's name. All other tools are assumed to read. */
+/** Matched against the words in a tool's name. All other tools are assumed to read files. */
 const modifying = "write edit create patch replace insert append delete remove move rename save".split(" ");
 const searching = "ls list find glob grep search tree dir cd".split(" ");
 
@@ -33,7 +33,7 @@ export function collectFiles(messages: readonly ContextMessage[]): TouchedFiles 
   return toTouchedFiles(read, modified);
 }
 
-/** If there are too many files, the newer ones are kept. */
+/** Merges the files of two ranges. If there are too many files, the newer ones are kept. */
 export function mergeFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
   const read = new Set([...newer.readFiles, ...older.readFiles]);
   return toTouchedFiles(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));

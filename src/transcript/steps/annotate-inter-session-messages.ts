@@ -36,7 +36,9 @@ export function annotateInterSessionMessages(
 
 const maxNameLength = 80;
 
-/** A name is reduced to one line so that it cannot imitate another message. */
+/**
+ * Prefixes a message with its sender's name. The name is reduced to one line so that it cannot imitate another message.
+ */
 function addSender(message: UserMessage): UserMessage {
   const { content, provenance } = message;
   const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;
@@ -74,7 +76,7 @@ function escapeImitations(message: UserMessage): UserMessage {
 }
 
 function escapeMarks(text: string): string {
-  // Brackets are rare and fast to find.
+  // Brackets are rare and fast to find, so most texts are not searched for the spellings.
   return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapeSpelling, text) : text;
 }
 
@@ -101,7 +103,8 @@ function beginsLine(text: string, place: number, from: number): boolean {
 }
 
 /**
- * Text that Skein composed is not fenced. It is either a task or an announcement whose quoted text is already fenced.
+ * Adds the first line and fences the text. Text that Skein composed is not fenced, because it is either a task or an
+ * announcement whose quoted text is already fenced.
  */
 function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);

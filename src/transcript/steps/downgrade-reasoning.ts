@@ -51,7 +51,7 @@ function downgradeMessage(
   return changed ? derive(message, { content }) : message;
 }
 
-/** Several parts of a summary can share one item. */
+/** Whether a block belongs to a reasoning item. Several parts of a summary can share one item. */
 function isOfItem(block: AssistantBlock | undefined, id: string): boolean {
   return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
 }

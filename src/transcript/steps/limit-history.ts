@@ -55,8 +55,8 @@ interface SessionOrigin {
 }
 
 /**
- * Returns the history limit for a session. A thread has its session's limit. A direct session whose key contains no
- * channel has the limit of the channel that its user last wrote on. Other sessions have no limit.
+ * Returns the history limit for a session. A thread inherits the limit of its peer or group. A direct session whose key
+ * contains no channel has the limit of the channel that its user last wrote on. Other sessions have no limit.
  */
 export function resolveHistoryLimit(
   key: ParsedKey,

@@ -45,7 +45,10 @@ function hasSomethingToCheck(message: AssistantMessage): boolean {
   });
 }
 
-/** Provider metadata can also contain signatures and item IDs, and two providers can share a name. */
+/**
+ * Removes provider metadata, which can also contain signatures and item IDs. It cannot be matched by the provider's
+ * name, because two providers can share a name.
+ */
 function stripMetadata(message: AssistantMessage): AssistantMessage {
   const has = (each: { skein?: { providerMetadata?: unknown } }) =>
     each.skein?.providerMetadata !== undefined;

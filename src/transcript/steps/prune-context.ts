@@ -232,7 +232,7 @@ function noteOf(characters: number): string {
   return `\n[… ${characters} characters of an old tool result left out …]\n`;
 }
 
-/** Matches after a head of 1,500 characters, or 1,499 if a surrogate pair would have been split. */
+/** Matches the note after a head of 1,500 characters, or 1,499 if a surrogate pair would have been split. */
 const notePattern = /^.?\n\[… \d+ characters of an old tool result left out …\]\n/s;
 
 function imagesText(count: number): string {

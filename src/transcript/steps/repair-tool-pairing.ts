@@ -140,7 +140,7 @@ function renameResult(result: ToolResultMessage, toolName: string, tell: Tell): 
 const missingResultText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
 
-/** Replaces a result that was never recorded, in sessions and in requests. */
+/** Creates the result that stands in for one that was never recorded, for sessions and requests. */
 export function createMissingResult({ id, name }: ToolCallBlock) {
   const content = [{ type: "text" as const, text: missingResultText }];
   return {

@@ -19,7 +19,7 @@ export type Waiting<T> = Generator<unknown, T, unknown>;
 interface Found {
   readonly bytes: Uint8Array;
   readonly done: [kind: string, note: string][];
-  /** The original block, as long as its data is unchanged. */
+  /** The original block, or `null` if its data was repaired or loaded from a blob. */
   readonly block: ImageBlock | null;
 }
 

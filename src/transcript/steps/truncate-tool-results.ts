@@ -92,7 +92,10 @@ export function capTexts(
   return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? minBlockCharacters));
 }
 
-/** Short texts are kept whole. The others share the rest in proportion. */
+/**
+ * Returns the number of characters that each text can keep. Short texts are kept whole. The others share the rest in
+ * proportion to their length.
+ */
 function allocateCharacters(lengths: readonly number[], most: number): number[] {
   const least = Math.min(minBlockCharacters, Math.floor(most / lengths.length));
   const small = lengths.map((length) => length <= least);

@@ -218,8 +218,8 @@ function mergeUsers(group: readonly [UserMessage, ...UserMessage[]]): UserMessag
 }
 
 /**
- * Thinking from other models has already been removed, so all signed blocks belong to this model, and the merged
- * message keeps its name.
+ * Merges consecutive answers into one. Thinking from other models has already been removed, so all signed blocks belong
+ * to one model, and the merged message names that model.
  */
 function mergeAssistants(group: readonly [AssistantMessage, ...AssistantMessage[]]): AssistantMessage {
   const content = group.flatMap((message) => message.content);
