@@ -72,6 +72,12 @@ export class SessionLog<T> {
     });
   }
 
+  /** Returns the ID of the last entry, without reading the rest of the log. */
+  async lastId(sessionId: string): Promise<string | null> {
+    const page = await this.#store.sessions.page(this.#scope, sessionId, { along: "all", limit: 1 });
+    return page?.entries.at(-1)?.id ?? null;
+  }
+
   /** Makes the next read start over. Waits for a read in progress, which would otherwise cache the index again. */
   forget(sessionId: string): Promise<void> {
     return this.#mutex.run(sessionId, async () => {
@@ -105,11 +111,21 @@ export class SessionLog<T> {
       }
   }
 
-  /** Moves a session to the trash and deletes it there, with its state. */
-  async erase({ sessionId }: SessionRecord): Promise<void> {
-    await this.#store.sessions.remove(this.#scope, sessionId);
-    await this.#store.sessions.purge(this.#scope, sessionId);
-    await this.forget(sessionId);
+  /**
+   * Moves sessions to the trash, then permanently deletes every session there whose key matches, with its state. Such a
+   * session might be in the trash already, because an earlier deletion was interrupted.
+   */
+  async erase(keys: readonly string[], isErased: (key: string) => boolean): Promise<void> {
+    const { sessions } = this.#store;
+    for (const key of keys) {
+      const session = await this.find(key);
+      if (session !== null) await sessions.remove(this.#scope, session.sessionId);
+    }
+    for (const { key, sessionId } of await sessions.trashed(this.#scope)) {
+      if (!isErased(key)) continue;
+      await sessions.purge(this.#scope, sessionId);
+      await this.forget(sessionId);
+    }
   }
 
   /** Reads from the end, because a store returns the newest page if no position is given. */

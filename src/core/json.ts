@@ -1,3 +1,5 @@
+import { isRecord } from "./is-record.ts";
+
 interface RawNumber {
   readonly rawJSON: string;
 }
@@ -94,6 +96,23 @@ export function stringifyDeep(value: unknown): string {
     }
   }
   return parts.join("");
+}
+
+/** Returns the same text for equal values, regardless of field order. */
+export function canonicalJson(value: unknown): string {
+  return stringifyJson(sortFields(value)) ?? "null";
+}
+
+/** Values nested deeper than this are compared without sorting their fields. */
+const maxSortDepth = 100;
+
+function sortFields(value: unknown, depth = 0): unknown {
+  if (depth > maxSortDepth) return value;
+  if (Array.isArray(value)) return value.map((each) => sortFields(each, depth + 1));
+  if (!isRecord(value)) return value;
+  // Serialized as pairs, because an object would move numeric names to the front and drop `__proto__`.
+  const names = Object.keys(value).toSorted();
+  return { fields: names.map((name) => [name, sortFields(value[name], depth + 1)]) };
 }
 
 /**

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { Marked } from "marked";
 import { describe, expect, test } from "vitest";
 import { escapeMarkdown, fenceCode, inlineCode, quoteMarkdown } from "./export-markdown.ts";
 
@@ -76,8 +77,55 @@ describe("quotations", () => {
       "````\n```\n<b>\n````\n<b>",
       "> ````\n> ```\n> <b>\n> ````\n> &lt;b>",
     ],
+    [
+      "an indented block before another block",
+      "1. a\n   ```\n   <b>\n   ```\n```\n<b>\n```",
+      "> 1. a\n>    ```\n>    &lt;b>\n>    ```\n> ```\n> <b>\n> ```",
+    ],
+    ["an indented block that another fence closes", " ```\n```\n<b>\n```", ">  ```\n> ```\n> &lt;b>\n> ```"],
+    ["a block after backticks", "~~~ `x`\n~~~\n<b>\n~~~", "> ~~~ `x`\n> ~~~\n> &lt;b>\n> ~~~"],
+    ["a tab before a fence", "\t```\n```\n<b>\n```", "> \t```\n> ```\n> &lt;b>\n> ```"],
+    ["a tab after a fence", "```\n```\t\n```\n<b>\n```", "> ```\n> ```\t\n> ```\n> &lt;b>\n> ```"],
     ["another mark", "~~~\n```\n<b>\n~~~", "> ~~~\n> ```\n> <b>\n> ~~~"],
   ])("%s", (_, text, expected) => {
     expect(quoteMarkdown(text)).toBe(`${expected}\n\n`);
+  });
+
+  test("a Markdown renderer never finds a tag", () => {
+    const start = fc.constantFrom(
+      "",
+      "",
+      " ",
+      "  ",
+      "   ",
+      "    ",
+      "      ",
+      "\t",
+      "- ",
+      "1. ",
+      "-   ",
+      "> ",
+    );
+    const rest = fc.constantFrom(
+      "```",
+      "````",
+      "~~~",
+      "``` ",
+      "```\t",
+      "~~~ `x`",
+      "<b>",
+      "`<b>`",
+      "`",
+      "a",
+      "",
+    );
+    const line = fc.tuple(start, rest).map((parts) => parts.join(""));
+    const renderer = new Marked();
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 7 }), (lines) => {
+        expect(renderer.parse(quoteMarkdown(lines.join("\n")))).not.toContain("<b>");
+      }),
+      { numRuns: 1000 },
+    );
   });
 });

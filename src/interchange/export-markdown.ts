@@ -147,16 +147,21 @@ function escapeOutsideSpans(line: string, spans: readonly Span[]): string {
 }
 
 /**
- * Returns the lines inside closed code blocks. Indented blocks are ignored because such a block might belong to a list
- * and end with it.
+ * Returns the lines inside closed code blocks that are not indented. An indented block might belong to a list, which any
+ * line with less indentation ends, and the block with it. After a block that ends at different lines inside and outside
+ * a list, nothing is certain to be code.
  */
 function findFencedLines(lines: readonly string[]): boolean[] {
   const isFenced: boolean[] = lines.map(() => false);
+  // Markdown renderers disagree about tabs before and after a fence.
+  if (lines.some((line) => line.includes("\t") && /^[ \t]*(?:`{3}|~{3})/.test(line))) return isFenced;
   for (let index = 0; index < lines.length; index++) {
-    const end = endOfCodeBlock(lines, index, 0);
+    const end = endOfCodeBlock(lines, index, 3);
     if (end === null) continue;
-    if (end === lines.length) return isFenced;
-    isFenced.fill(true, index, end + 1);
+    const [indent = ""] = /^ */.exec(lines[index] ?? "") ?? [];
+    const isInside = (line: string) => line.startsWith(indent) || /^[ \t]*$/.test(line);
+    if (end === lines.length || !lines.slice(index, end + 1).every(isInside)) return isFenced;
+    if (indent === "") isFenced.fill(true, index, end + 1);
     index = end;
   }
   return isFenced;

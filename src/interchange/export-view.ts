@@ -212,7 +212,7 @@ export function formatTime(iso: string): string {
  * `null` if no block opens there with at most `maxIndent` spaces.
  */
 export function endOfCodeBlock(lines: readonly string[], start: number, maxIndent: number): number | null {
-  const [, indent = "", fence = ""] = /^( *)(`{3,}|~{3,})[^`]*$/.exec(lines[start] ?? "") ?? [];
+  const [, indent = "", fence = ""] = /^( *)(`{3,}(?=[^`]*$)|~{3,})/.exec(lines[start] ?? "") ?? [];
   if (fence === "" || indent.length > maxIndent) return null;
   const isClosing = (line: string) => {
     const [, run = ""] = /^ {0,3}(`+|~+)[ \t]*$/.exec(line) ?? [];

@@ -9,7 +9,6 @@ import type {
   Message,
   TextBlock,
   ToolCallBlock,
-  ToolResultMessage,
 } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { EntryDraft, MessageDraft, ResultDraft } from "../core/seal.ts";
@@ -368,14 +367,25 @@ async function prepare(
   let message = given;
   if (message.role === "assistant")
     message = { ...message, content: message.content.filter((block) => keepBlock(block, notes)) };
-  if (message.role === "toolResult" && hooks !== undefined) {
-    const asked = await hooks.ask("tool_result_persist", { message: message as ToolResultMessage, ctx });
+  const accepted = hooks === undefined ? { message } : await askWriteHooks(hooks, ctx, message);
+  if ("refused" in accepted) return accepted;
+  return { message: await withBlobs(store, scope, accepted.message, notes) };
+}
+
+/** Calls the hooks that can replace or refuse a message before it is written. */
+export async function askWriteHooks(
+  hooks: HookRegistry,
+  ctx: RuntimeContext,
+  given: MessageDraft,
+): Promise<{ message: MessageDraft } | { refused: string }> {
+  let message = given as Message;
+  if (message.role === "toolResult") {
+    const asked = await hooks.ask("tool_result_persist", { message, ctx });
     if (asked.refuse !== null) return { refused: asked.refuse };
-    message = asked.message as MessageDraft;
+    message = asked.message;
   }
-  const asked = await hooks?.ask("before_message_write", { message: message as Message, ctx });
-  if (asked !== undefined && asked.refuse !== null) return { refused: asked.refuse };
-  return { message: await withBlobs(store, scope, (asked?.message ?? message) as MessageDraft, notes) };
+  const asked = await hooks.ask("before_message_write", { message, ctx });
+  return asked.refuse === null ? { message: asked.message as MessageDraft } : { refused: asked.refuse };
 }
 
 function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {

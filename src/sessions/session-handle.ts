@@ -7,7 +7,7 @@ import type { Provenance } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { Script } from "../core/script.ts";
-import type { MessageDraft } from "../core/seal.ts";
+import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
 import { thinkingLevels } from "../core/thinking-levels.ts";
 import type { Params, Result } from "../protocol/method-table.ts";
@@ -37,7 +37,7 @@ import {
 } from "./accept.ts";
 import type { App, UserCalls } from "./app.ts";
 import type { GuardNote } from "./append.ts";
-import { callsOf, guardedAppend } from "./append.ts";
+import { askWriteHooks, callsOf, guardedAppend } from "./append.ts";
 import type { CompactNowOptions } from "./compact.ts";
 import { compactNow } from "./compact.ts";
 import type { CompactionOutcome } from "./compaction-summary.ts";
@@ -280,9 +280,10 @@ export class SessionHandle {
   }
 
   /**
-   * Appends entries unchanged, in one write. The guard does not check them, so calls can remain without a result. With
-   * `parentId`, the write starts a branch. The session is created if it does not exist. Throws `conflict` while a run
-   * is active, or while another process's loop is answering.
+   * Appends entries in one write. The guard does not check them, so calls can remain without a result. Hooks can replace
+   * messages, and `redaction.onWrite` masks secrets in all entries. With `parentId`, the write starts a branch. The
+   * session is created if it does not exist. Throws `forbidden` if a hook refuses a message: nothing is then written.
+   * Throws `conflict` while a run is active, or while another process's loop is answering.
    */
   async appendEntries(
     items: readonly AppendItem[],
@@ -293,7 +294,10 @@ export class SessionHandle {
     await runs.read(() => checkIdle(runs, session));
     const fence = { script: () => checkIdle(runs, session) };
     const sessions: WorkingSessions = store.sessions;
-    return sessions.append(scopeOfSession(session), session.sessionId, items, { ...options, fence });
+    const accepted: AppendItem[] = [];
+    for (const item of items)
+      accepted.push({ ...item, draft: await this.#acceptedDraft(item.draft, session) });
+    return sessions.append(scopeOfSession(session), session.sessionId, accepted, { ...options, fence });
   }
 
   /**
@@ -409,6 +413,20 @@ export class SessionHandle {
   async compact(options: CompactNowOptions = {}): Promise<CompactionOutcome> {
     this.#app.closed.throwIfAborted();
     return compactNow(this.#app, await this.#require(), options);
+  }
+
+  /** Calls the hooks for a message. They mask secrets in it if `redaction.onWrite` is set. */
+  async #acceptedDraft(draft: EntryDraft, session: SessionRecord): Promise<EntryDraft> {
+    const { store, hooks, config, redactor } = this.#app;
+    if (draft.type !== "message")
+      return config.redaction.onWrite ? (redactor.redactJson(draft).value as EntryDraft) : draft;
+    const ctx = { ...scopeOfSession(session), sessionId: session.sessionId, store };
+    const asked = await askWriteHooks(hooks, ctx, draft.message);
+    if ("message" in asked) return { ...draft, message: asked.message };
+    throw new SkeinError("forbidden", {
+      problem: `A hook refused a message: ${asked.refused}`,
+      advice: "Nothing was written. Leave the message out or change it",
+    });
   }
 
   async #require(): Promise<SessionRecord> {

@@ -286,4 +286,66 @@ describe("a session store of the Claude Agent SDK", () => {
     ]);
     expect(session?.digest.entries).toBeGreaterThan(5);
   });
+
+  test("[CAS3] a conversation that is rewound to a hidden entry within one append is a branch", async () => {
+    const userId = newUser();
+    const sessions = await openSessionStore({ store, userId });
+    const first = transcript("by train", "Fine.", "first class", "Booked.");
+    const [hidden, ...second] = transcript("hidden", "second class", "Booked, too.");
+    const attachment = { ...hidden, type: "attachment", message: undefined, parentUuid: first[1]?.uuid };
+    await sessions.append(key, first.slice(0, 2));
+    const asked = { ...second[0], type: "user", message: { role: "user", content: "second class" } };
+    await sessions.append(key, [...first.slice(2), attachment as TranscriptEntry, asked as TranscriptEntry]);
+    const scope = { userId, agentId: "claude-code" };
+    const [session] = (await store.sessions.list(scope, {})).sessions;
+    const context = await store.sessions.context(scope, session?.sessionId ?? "");
+    expect(context?.messages.map(({ content }) => JSON.stringify(content))).toEqual([
+      expect.stringContaining("by train"),
+      expect.stringContaining("Fine."),
+      expect.stringContaining("second class"),
+    ]);
+  });
+
+  test("[CAS1] a deletion that was interrupted is completed when it is repeated", async () => {
+    const userId = newUser();
+    const refusing = new Proxy(store.sessions, {
+      get: (target, name) => {
+        if (name === "purge") return () => Promise.reject(new Error("The process has ended."));
+        const member = Reflect.get(target, name) as unknown;
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    const interrupted = await openSessionStore({ store: { ...store, sessions: refusing }, userId });
+    const other = { ...key, sessionId: "other" };
+    for (const each of [key, agent, other]) await interrupted.append(each, transcript("one"));
+    for (const each of [key, other]) await expect(interrupted.delete(each)).rejects.toThrow("has ended");
+    const trashed = async () => (await store.sessions.trashed({ userId })).map((session) => session.key);
+    expect(await trashed()).toHaveLength(3);
+    const sessions = await openSessionStore({ store, userId });
+    await sessions.delete(key);
+    expect(await trashed()).toEqual([expect.stringContaining("other")]);
+    await sessions.append(other, transcript("two"));
+    await sessions.delete(other);
+    expect(await trashed()).toEqual([]);
+  });
+
+  test("[CAS4] a summary that was not written is completed when sessions are listed", async () => {
+    const userId = newUser();
+    let isFailing = false;
+    const state = new Proxy(store.state, {
+      get: (target, name) => {
+        if (isFailing && name === "set") return () => Promise.reject(new Error("The process has ended."));
+        const member = Reflect.get(target, name) as unknown;
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    const interrupted = await openSessionStore({ store: { ...store, state }, userId });
+    const title = (customTitle: string) => [{ type: "custom-title", customTitle, sessionId: key.sessionId }];
+    await interrupted.append(key, [...transcript("one", "two"), ...title("Old")]);
+    isFailing = true;
+    await expect(interrupted.append(key, title("New"))).rejects.toThrow("has ended");
+    const sessions = await openSessionStore({ store, userId });
+    const [summary] = await sessions.listSessionSummaries(key.projectKey);
+    expect(JSON.stringify(summary?.data)).toContain("New");
+  });
 });

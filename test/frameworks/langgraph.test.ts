@@ -185,6 +185,15 @@ describe("a graph with a SkeinSaver", () => {
     expect(await shownTexts(saver, "hal", "t")).toEqual(["new", "You said: new"]);
   });
 
+  test("[LGR7] a deletion that was interrupted is completed when it is repeated", async () => {
+    await answering(new SkeinSaver({ store, userId: "hana" })).invoke(say("old"), at("t"));
+    const session = await new SkeinSaver({ store, userId: "hana" }).findSession("t");
+    // The first step of a deletion.
+    await store.sessions.remove(scope("hana"), session?.sessionId ?? "");
+    await new SkeinSaver({ store, userId: "hana" }).deleteThread("t");
+    expect(await store.sessions.trashed(scope("hana"))).toEqual([]);
+  });
+
   test("[LGR8] two writers of one thread lose no checkpoint", async () => {
     const savers = [1, 2].map(() => new SkeinSaver({ store, userId: "ivy" }));
     const ids = Array.from({ length: 20 }, (_, index) => `0000-${String(index).padStart(4, "0")}`);

@@ -1,8 +1,12 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { AgentInputItem, AgentOutputItem, Model, ModelRequest, Session } from "@openai/agents";
 import { Agent, run, setTracingDisabled, tool, Usage } from "@openai/agents";
-import type { Skein } from "skein";
-import { createSkein } from "skein";
+import type { Skein, SkeinOptions } from "skein";
+import { createSkein, HookRegistry } from "skein";
 import { openAgentSession } from "skein/openai-agents";
+import { createStore } from "skein/store";
+import { temporaryFolder } from "skein/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -15,8 +19,8 @@ afterEach(async () => {
 
 const trip = { userId: "ann", sessionId: "trip" };
 
-async function openTrip() {
-  const skein = await createSkein({ memory: true, config: null, env: {} });
+async function openTrip(options: SkeinOptions = {}) {
+  const skein = await createSkein({ memory: true, config: null, env: {}, ...options });
   opened.push(skein);
   const session = await openAgentSession(skein, trip);
   const search = async (query: string) => (await skein.sessions.search({ userId: "ann", query })).hits;
@@ -272,5 +276,68 @@ describe("a session of the OpenAI Agents SDK", () => {
     const { request } = await session.session.xray("anthropic/claude-sonnet-4-5");
     expect(request.messages.map(({ role }) => role)).toContain("toolResult");
     expect(JSON.stringify(request.messages)).toContain("lantern");
+  });
+
+  test("[OAS8] redacting the entries of a transaction's items erases them", async () => {
+    const folder = temporaryFolder("skein-openai-");
+    const skein = await createSkein({ dir: folder.path, config: null, env: {} });
+    opened.push(skein);
+    const session = await openAgentSession(skein, trip);
+    const append = { type: "append_items", items: [says("The word is swordfish.")] } as const;
+    await session.applyHistoryTransaction({ operationId: "a", transaction: append });
+    const replacement = [says("The new word is swordfish.")];
+    const replace = { type: "replace_suffix", expectedSuffix: append.items, replacement } as const;
+    await session.applyHistoryTransaction({ operationId: "b", transaction: replace });
+    const { entries } = await session.session.entries({ along: "all", limit: 100 });
+    const messages = entries.filter((entry) => entry.type === "message");
+    const agentId = (await session.session.record())?.agentId ?? "";
+    await skein.close();
+    const store = await createStore({ dir: folder.path });
+    const scope = { userId: "ann", agentId };
+    await store.sessions.redact(
+      scope,
+      "trip",
+      messages.map(({ id }) => id),
+    );
+    await store.close();
+    const files = readdirSync(folder.path, { recursive: true, withFileTypes: true });
+    const paths = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
+    expect(messages).toHaveLength(2);
+    expect(paths.filter((path) => readFileSync(path).includes("swordfish"))).toEqual([]);
+    folder.remove();
+  });
+
+  test("[OAS9] secrets are masked in everything that is written", async () => {
+    const { session } = await openTrip({ config: { redaction: { onWrite: true } } });
+    const secret = `ghp_${"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}`;
+    const items = [says(secret), { type: "compaction", encrypted_content: secret }, calls(secret)];
+    await session.addItems(items);
+    const transaction = { type: "append_items", items } as const;
+    for (const _ of ["first", "repeated"])
+      await session.applyHistoryTransaction({ operationId: "a", transaction });
+    const { entries } = await session.session.entries({ along: "all", limit: 100 });
+    expect(entries.filter(({ type }) => type !== "custom")).toHaveLength(6);
+    expect(JSON.stringify(entries)).not.toContain(secret);
+    expect(JSON.stringify(await session.getItems())).toContain("ghp_a1");
+  });
+
+  test("[OAS9] hooks replace and refuse messages", async () => {
+    const hooks = new HookRegistry();
+    hooks.on("before_message_write", ({ message }) =>
+      JSON.stringify(message).includes("secret") ? { refuse: "no secrets" } : undefined,
+    );
+    hooks.on("tool_result_persist", ({ message }) => ({
+      replace: { ...message, content: [{ type: "text", text: "shortened" }], skein: {} },
+    }));
+    const { session } = await openTrip({ hooks });
+    await expect(session.addItems([says("open"), says("secret")])).rejects.toMatchObject({
+      code: "forbidden",
+      message: expect.stringContaining("no secrets"),
+    });
+    expect(await session.getItems()).toEqual([]);
+    const output = { type: "text", text: "three gardens" };
+    const result = { type: "function_call_result", callId: "call_1", name: "look", status: "completed" };
+    await session.addItems([calls("look"), { ...result, output }]);
+    expect(await session.getItems(1)).toEqual([{ ...result, output: { ...output, text: "shortened" } }]);
   });
 });

@@ -27,8 +27,8 @@ export interface SessionStoreOptions {
   readonly agentId?: string;
 }
 
-/** A summary, and how many of the transcript's entries it covers. */
-type StoredSummary = TranscriptSummary & { readonly count: number };
+/** A summary, how many of the transcript's entries it covers, and the ID of the session's last entry at that time. */
+type StoredSummary = TranscriptSummary & { readonly count: number; readonly lastId: string | null };
 
 /** Entries that follow one another in the session's tree. */
 interface Group {
@@ -111,7 +111,8 @@ class SessionStore implements ClaudeSessionStore {
       if (place === null || place.projectKey !== projectKey || place.subpath !== undefined) continue;
       const { summary } = await this.#readSummary(session.sessionId);
       // A process can be killed between writing a transcript and its summary.
-      const whole = summary ?? (await this.#updateSummary(place, session.sessionId));
+      const isWhole = summary !== null && summary.lastId === (await this.#log.lastId(session.sessionId));
+      const whole = isWhole ? summary : await this.#updateSummary(place, session.sessionId);
       if (whole !== null) found.push({ sessionId: place.sessionId, mtime: whole.mtime, data: whole.data });
     }
     return found;
@@ -119,10 +120,14 @@ class SessionStore implements ClaudeSessionStore {
 
   /** Also deletes the transcripts of the session's sub-agents. */
   async delete(key: TranscriptKey): Promise<void> {
-    const subpaths = key.subpath === undefined ? await this.listSubkeys(key) : [];
-    for (const subpath of subpaths) await this.delete({ ...key, subpath });
-    const session = await this.#log.find(this.#keyOf(key));
-    if (session !== null) await this.#log.erase(session);
+    const { projectKey, sessionId, subpath } = key;
+    const subpaths = subpath === undefined ? await this.listSubkeys(key) : [];
+    const keys = [...subpaths.map((each) => this.#keyOf({ ...key, subpath: each })), this.#keyOf(key)];
+    await this.#log.erase(keys, (each) => {
+      const place = placeIn(each);
+      if (place?.projectKey !== projectKey || place.sessionId !== sessionId) return false;
+      return subpath === undefined || place.subpath === subpath;
+    });
   }
 
   async listSubkeys({ projectKey, sessionId }: { projectKey: string; sessionId: string }): Promise<string[]> {
@@ -158,12 +163,16 @@ class SessionStore implements ClaudeSessionStore {
   async #updateSummary(key: TranscriptKey, sessionId: string): Promise<StoredSummary | null> {
     for (let attempt = 1; ; attempt++) {
       const { summary, version } = await this.#readSummary(sessionId);
-      const { entries } = await this.#log.read(sessionId);
-      if (entries.length === (summary?.count ?? 0)) return summary;
-      const added = structuredClone(entries.slice(summary?.count ?? 0));
+      const { entries, lastId } = await this.#log.read(sessionId);
+      const count = summary?.count ?? 0;
+      if (entries.length === count && (summary === null || summary.lastId === lastId)) return summary;
+      const added = structuredClone(entries.slice(count));
       const before = summary === null ? undefined : withoutCount(summary);
-      const folded = this.#sdk.foldSessionSummary(before, key, added, { mtime: Date.now() });
-      const next: StoredSummary = { ...folded, count: entries.length };
+      const folded =
+        before !== undefined && added.length === 0
+          ? before
+          : this.#sdk.foldSessionSummary(before, key, added, { mtime: Date.now() });
+      const next: StoredSummary = { ...folded, count: entries.length, lastId };
       try {
         const options = { ifVersion: version };
         await this.#store.state.set(this.#scope, sessionId, summaryKey, next as unknown as Json, options);
@@ -185,7 +194,8 @@ function groupEntries(
   entries: readonly TranscriptEntry[],
 ): Group[] {
   const groups: Group[] = [];
-  let end: string | null | undefined;
+  /** The last entry of the newest group that is part of the conversation. */
+  let end: string | null = null;
   for (const entry of entries) {
     const { uuid } = entry;
     if (uuid !== undefined && index.has(uuid)) continue;
@@ -195,16 +205,18 @@ function groupEntries(
     const items = toShownEntries(entry, index.shown).map((draft, position): AppendItem => {
       return { draft, ...idOf(String(position)) };
     });
+    const shown = items.findLast(({ draft }) => draft.type !== "session_info");
     let group = groups.at(-1);
-    if (group === undefined || (items.length > 0 && parent !== end)) {
+    if (group === undefined || (shown !== undefined && parent !== end)) {
       group = { parent, items: [] };
       groups.push(group);
+      end = parent;
     }
-    const ownEnd = items.findLast(({ draft }) => draft.type !== "session_info")?.id ?? parent;
+    const ownEnd: string | null = shown?.id ?? parent;
     const data = { entry, end: ownEnd };
     group.items.push(...items, { draft: { type: "custom", customType: transcriptType, data }, ...idOf() });
     index.setEnd(entry, ownEnd);
-    end = ownEnd;
+    if (shown !== undefined) end = ownEnd;
   }
   return groups;
 }

@@ -16,10 +16,13 @@ interface TranscriptRecord {
 export class TranscriptIndex {
   readonly entries: TranscriptEntry[] = [];
   readonly shown = createShownState();
+  /** The ID of the session's last entry, of any type. */
+  lastId: string | null = null;
   readonly #ends = new Map<string, string | null>();
   #lastEnd: string | null = null;
 
   addEntry(entry: Entry): void {
+    this.lastId = entry.id;
     if (entry.type !== "custom" || entry.customType !== transcriptType || !isRecord(entry.data)) return;
     const record = entry.data as unknown as TranscriptRecord;
     this.entries.push(record.entry);

@@ -158,8 +158,8 @@ export class SkeinSaver extends BaseCheckpointSaver {
 
   /** Permanently deletes the thread's session. */
   override async deleteThread(threadId: string): Promise<void> {
-    const session = await this.findSession(threadId);
-    if (session !== null) await this.#log.erase(session);
+    const key = this.#keyOf(threadId);
+    await this.#log.erase([key], (each) => each === key);
   }
 
   #keyOf(threadId: string): string {

@@ -1,9 +1,11 @@
+import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { Mutex } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { hashedId } from "../../core/hashed-id.ts";
 import { isRecord } from "../../core/is-record.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { SessionHandle } from "../../sessions/session-handle.ts";
 import type { Skein } from "../../sessions/skein.ts";
@@ -43,7 +45,10 @@ interface StoredItems {
   readonly leafId: string | null;
 }
 
-/** The type of the entry that records an operation. It is bookkeeping and not part of the conversation. */
+/**
+ * The type of the entry that records an operation with a hash of its transaction. It is bookkeeping and not part of the
+ * conversation. It must not contain the items, because redacting their entries would not erase it.
+ */
 const operationType = "skein.openai_agents_operation";
 const pageSize = 200;
 
@@ -132,11 +137,13 @@ export class AgentSession<AgentItem extends object = never> {
   }): Promise<void> {
     return this.#mutex.run(async () => {
       const id = hashedId("openai-agents operation", operationId);
-      const wanted = storable(transaction);
+      const sha256 = createHash("sha256")
+        .update(canonicalJson(storable(transaction)))
+        .digest("hex");
       await this.session.open();
       const known = await this.session.entry(id);
-      if (known !== null) return checkSame(known, wanted, operationId);
-      const marker = { id, draft: { type: "custom" as const, customType: operationType, data: wanted } };
+      if (known !== null) return checkSame(known, sha256, operationId);
+      const marker = { id, draft: { type: "custom" as const, customType: operationType, data: { sha256 } } };
       if (transaction.type === "append_items") {
         await this.session.appendEntries([...transaction.items.map(toAppend), marker]);
         return;
@@ -219,8 +226,8 @@ function toAppend(item: object): AppendItem {
   return { draft: draftOfItem(item) };
 }
 
-function checkSame(known: Entry, wanted: unknown, operationId: string): void {
-  if (known.type === "custom" && isDeepStrictEqual(known.data, wanted)) return;
+function checkSame(known: Entry, sha256: string, operationId: string): void {
+  if (known.type === "custom" && isRecord(known.data) && known.data.sha256 === sha256) return;
   const problem = `The operation ${operationId} was applied with a different transaction`;
   throw new SkeinError("conflict", { problem, advice: "Use a new operation ID" });
 }

@@ -14,11 +14,12 @@ import type { TurnOptions } from "../../../test/support/turn.ts";
 import { openCall, openTurn, text, tool } from "../../../test/support/turn.ts";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Tool, Turn } from "../contract.ts";
 import type { AnswerDraft } from "../models/assistant-message.ts";
 import type { AnsweredCall } from "./call-tool.ts";
-import { canonicalJson, persistedAnswer, RepeatDetector, restoreArguments } from "./loop.ts";
+import { persistedAnswer, RepeatDetector, restoreArguments } from "./loop.ts";
 
 async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
   const model = scriptedModel(scenes);

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { isRecord } from "../../core/is-record.ts";
-import { stringifyJson } from "../../core/json.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import { shortHash } from "../../core/short-hash.ts";
@@ -207,21 +206,4 @@ export class RepeatDetector {
     this.#last = step;
     return this.#count >= maxRepeats;
   }
-}
-
-/** Returns the same text for equal values, regardless of field order. */
-export function canonicalJson(value: unknown): string {
-  return stringifyJson(sortFields(value)) ?? "null";
-}
-
-/** Values nested deeper than this are compared without sorting their fields. */
-const maxSortDepth = 100;
-
-function sortFields(value: unknown, depth = 0): unknown {
-  if (depth > maxSortDepth) return value;
-  if (Array.isArray(value)) return value.map((each) => sortFields(each, depth + 1));
-  if (!isRecord(value)) return value;
-  // Serialized as pairs, because an object would move numeric names to the front and drop `__proto__`.
-  const names = Object.keys(value).toSorted();
-  return { fields: names.map((name) => [name, sortFields(value[name], depth + 1)]) };
 }

@@ -14,7 +14,7 @@ import type {
   StoredSession,
   StoredState,
 } from "../migrate/contract.ts";
-import { tombstonePrefix, unfinishedFact } from "../migrate/ledger-tables.ts";
+import { deleteChannelFacts, tombstonePrefix, unfinishedFact } from "../migrate/ledger-tables.ts";
 import { metaOf } from "../session-meta.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, isWriteFailure, makeFolderDurably, removeTreeDurably, replaceWhole } from "./disk.ts";
@@ -141,6 +141,7 @@ export class FolderTarget extends FolderReader implements MigrationTarget {
   async putFacts(facts: ReadonlyMap<string, string>): Promise<void> {
     const text = "INSERT OR REPLACE INTO tombstones (id, what, name, at) VALUES (?, ?, ?, ?)";
     this.#work.exclusively(() => {
+      this.#work.ledger.run(deleteChannelFacts);
       for (const [name, value] of facts) {
         if (!name.startsWith(tombstonePrefix)) {
           this.#putFact(name, value);

@@ -108,6 +108,7 @@ export interface MigrationTarget extends MigrationSource {
   insertRows(table: LedgerTable, columns: readonly string[], rows: readonly SqlRow[]): Promise<void>;
   deleteRows(table: LedgerTable): Promise<void>;
   setLastNumber(table: LedgerTable, number: number): Promise<void>;
+  /** Stores facts, and replaces the state of channels. */
   putFacts(facts: ReadonlyMap<string, string>): Promise<void>;
   /** Makes the store usable. */
   finish(): Promise<void>;

@@ -40,8 +40,14 @@ const eventNumbers = "gateway.events.reserved";
 /** The prefix of facts that record permanently deleted sessions and users. PostgreSQL has no table for them. */
 export const tombstonePrefix = "tombstone.";
 
+/** The prefix of facts that store the state of channels, such as subscribed threads and handled events. */
+const channelPrefix = "channel.";
+
+/** Text of a statement that deletes the state of channels. An earlier attempt might have copied rows that are gone. */
+export const deleteChannelFacts = "DELETE FROM facts WHERE name >= 'channel.' AND name < 'channel/'";
+
 export function isSharedFact(name: string): boolean {
-  return name === eventNumbers || name.startsWith(tombstonePrefix);
+  return name === eventNumbers || name.startsWith(tombstonePrefix) || name.startsWith(channelPrefix);
 }
 
 /** A fact is a value that applies to the whole store. */

@@ -3,7 +3,7 @@ import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { SqlRow } from "../../core/script.ts";
-import { queryRow } from "../../core/script.ts";
+import { changeRows, queryRow } from "../../core/script.ts";
 import type { Json } from "../contract.ts";
 import { addToDigest, emptyDigest } from "../digest.ts";
 import type {
@@ -13,7 +13,13 @@ import type {
   StoredSession,
   StoredState,
 } from "../migrate/contract.ts";
-import { finishedFact, ledgerTables, putFact, unfinishedFact } from "../migrate/ledger-tables.ts";
+import {
+  deleteChannelFacts,
+  finishedFact,
+  ledgerTables,
+  putFact,
+  unfinishedFact,
+} from "../migrate/ledger-tables.ts";
 import { applyMetaEntry, metaOf } from "../session-meta.ts";
 import { blobTable } from "./blobs.ts";
 import type { Sql } from "./database.ts";
@@ -106,6 +112,7 @@ export class DatabaseTarget extends DatabaseSource implements MigrationTarget {
     await this.database.transact(
       everyUser,
       async (sql) => {
+        await driveScript(sql, changeRows(deleteChannelFacts));
         for (const [name, value] of facts) await driveScript(sql, putFact(name, value));
       },
       { isRepeatable: true },
