@@ -16,6 +16,7 @@ import { ownerHere } from "./app/process.ts";
 import { redactOnWrite, redactorOf } from "./app/redaction.ts";
 import { attachRuns } from "./app/runs.ts";
 import { SessionTools } from "./app/session-tools.ts";
+import { defaultLeaseMs } from "./app/take-over.ts";
 import type { Watching } from "./app/telemetry.ts";
 import { openWatching } from "./app/telemetry.ts";
 import type { Channel } from "./channels/contract.ts";
@@ -402,8 +403,6 @@ async function wire(
   };
   return { app, start };
 }
-
-const defaultLeaseMs = 30_000;
 
 /**
  * Completes changes that earlier processes left unfinished, and reports stores that runs are waiting for. A store that

@@ -1,6 +1,5 @@
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
-import { present } from "../core/present.ts";
 import type { LedgerRunsOptions } from "../runs/ledger/ledger-runs.ts";
 import { LedgerRuns } from "../runs/ledger/ledger-runs.ts";
 import { migrateRuns } from "../runs/ledger/schema.ts";
@@ -10,12 +9,13 @@ import type { FilesStore } from "../store/files/store.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import type { WorkingStore } from "../store/work.ts";
 import { claimsHere, isOwnerGone } from "./process.ts";
+import { createTakeOverCheck, defaultLeaseMs } from "./take-over.ts";
 
 /** Attaches runs to a store. From then on, resets and removals of its sessions take the runs into account. */
 export function attachRuns(
   app: App,
   options: Parameters<typeof claimsHere>[1] & {
-    readonly leaseMs?: number;
+    readonly leaseMs: number;
     readonly workers?: boolean | "own";
   },
 ): LedgerRuns {
@@ -31,8 +31,8 @@ export function attachRuns(
     hasWorkers: () => store.work.shared === null || app.hasWorkers(),
     hasStore: (userId) => spaces.missingStore(userId) === null,
     ownRequestsOnly: options.workers === "own",
-    ...present({ leaseMs: options.leaseMs }),
-    ...rim(store),
+    leaseMs: options.leaseMs,
+    ...rim(store, options.leaseMs),
     queueMode: config.queue.mode,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
@@ -53,7 +53,7 @@ export type FolderStore = FilesStore & { readonly runs: LedgerRuns };
 /** Attaches runs to a store without executing any, so that resets and removals respect other processes' runs. */
 export function attachIdleRuns(store: WorkingStore): LedgerRuns {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
-  const runs = new LedgerRuns({ ...parts, ...rim(store) });
+  const runs = new LedgerRuns({ ...parts, ...rim(store, defaultLeaseMs) });
   store.work.attend(runs.attendant);
   return runs;
 }
@@ -61,6 +61,7 @@ export function attachIdleRuns(store: WorkingStore): LedgerRuns {
 /** Returns the functions of the session store that the run store uses. */
 function rim(
   store: WorkingStore,
+  leaseMs: number,
 ): Pick<
   LedgerRunsOptions,
   "engine" | "isGone" | "canTakeOver" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
@@ -72,7 +73,7 @@ function rim(
     engine: store.work.engine,
     // A process ID says nothing about a process on another machine.
     isGone: shared === null ? isOwnerGone : (owner) => shared.canTakeOver() && shared.events.isGone(owner),
-    canTakeOver: () => shared?.canTakeOver() ?? true,
+    canTakeOver: shared === null ? createTakeOverCheck(leaseMs) : () => shared.canTakeOver(),
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>
       (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { Claim, RunStore } from "./contract.ts";
 import { RunStopped, Worker } from "./worker.ts";
 
@@ -9,7 +10,7 @@ const claim = { run: { ...held, deadline: null, session: { uid: "s1" } }, held }
 function workerOver(
   runs: Partial<RunStore>,
   execute: (claim: Claim, signal: AbortSignal) => Promise<void>,
-  { leaseMs = 1000, mustRenew = false } = {},
+  { leaseMs = 1000, mustRenew = false, clock = systemClock } = {},
 ) {
   const reports: unknown[] = [];
   const some: Partial<RunStore> = {
@@ -22,7 +23,7 @@ function workerOver(
     ...runs,
   };
   const report = (error: unknown) => void reports.push(error);
-  const parts = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs, mustRenew };
+  const parts = { runs: some as RunStore, owner: "me", clock, leaseMs, mustRenew };
   const options = { ...parts, execute, report, unwindMs: 50 };
   return { worker: new Worker(options), reports };
 }
@@ -261,3 +262,59 @@ test.each([true, false])(
     await worker.close();
   },
 );
+
+test("after a suspend, a process renews its own runs before it looks for lost ones", async () => {
+  const calls: string[] = [];
+  const swept = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  let ahead = 0;
+  let queued = 1;
+  const runs: Partial<RunStore> = {
+    claim: async () => (queued-- > 0 ? claim : null),
+    renew: async () => {
+      calls.push("renew");
+      return [];
+    },
+    sweep: async () => {
+      calls.push("sweep");
+      if (ahead > 0) swept.resolve();
+      return { nextAt: 0 };
+    },
+  };
+  const clock = { now: () => Date.now() + ahead };
+  const execute = async () => {
+    calls.splice(0);
+    ahead = 3_600_000;
+    await end.promise;
+  };
+  const { worker } = workerOver(runs, execute, { leaseMs: 3_000_000, clock });
+  worker.start();
+  await swept.promise;
+  end.resolve();
+  await worker.close();
+  expect(calls.slice(0, 2)).toEqual(["renew", "sweep"]);
+});
+
+test("a run whose wait is over keeps trying to resume while its database is locked", async () => {
+  let tries = 0;
+  let queued = 1;
+  const resumed = Promise.withResolvers<void>();
+  const runs: Partial<RunStore> = {
+    claim: async () => (queued-- > 0 ? claim : null),
+    renew: async () => [],
+    resume: async () => {
+      tries += 1;
+      if (tries < 3) throw new SkeinError("locked", { file: "work.db", holder: "another process" });
+      return true;
+    },
+  };
+  const { worker, reports } = workerOver(runs, async (_, signal) => {
+    await worker.resume(held, signal);
+    resumed.resolve();
+  });
+  worker.start();
+  await resumed.promise;
+  await worker.close();
+  expect(tries).toBe(3);
+  expect(reports).toMatchObject([{ code: "locked" }]);
+});

@@ -61,6 +61,8 @@ interface ActiveRun {
 interface ResumingRun {
   readonly held: HeldRun;
   readonly signal: AbortSignal;
+  /** Whether a fault has delayed the run. Only its first fault is reported. */
+  isDelayed: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -84,7 +86,9 @@ export class Worker {
   readonly #resuming: ResumingRun[] = [];
   #state: "new" | "working" | "closing" = "new";
   #isLooking = false;
-  #isBeating = false;
+  #beating: Promise<void> | null = null;
+  /** The wall-clock time of the last renewal. */
+  #renewedAt = 0;
   #looking: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> = Promise.resolve();
   #mustLookAgain = false;
@@ -140,7 +144,7 @@ export class Worker {
     return new Promise((resolve, reject) => {
       if (this.isClosing) this.#stopOne(held);
       if (signal.aborted) return reject(signal.reason);
-      this.#resuming.push({ held, signal, resolve, reject });
+      this.#resuming.push({ held, signal, isDelayed: false, resolve, reject });
       signal.addEventListener("abort", () => this.wake(), { once: true });
       return this.wake();
     });
@@ -309,7 +313,10 @@ export class Worker {
     }
   }
 
-  /** Resumes waiting runs in call order. Runs without a free slot stay in the list. */
+  /**
+   * Resumes waiting runs in call order. Runs without a free slot stay in the list. So do runs whose row cannot be
+   * changed at the moment: their wait is over, and it has not failed.
+   */
   async #resumeFirst(): Promise<void> {
     for (const each of this.#resuming.splice(0)) {
       try {
@@ -317,7 +324,12 @@ export class Worker {
         if (await this.#options.runs.resume(each.held)) each.resolve();
         else this.#resuming.push(each);
       } catch (error) {
-        each.reject(error);
+        if (each.signal.aborted || !isTemporary(error)) each.reject(error);
+        else {
+          if (!each.isDelayed) this.#options.report(error);
+          each.isDelayed = true;
+          this.#resuming.push(each);
+        }
       }
     }
   }
@@ -342,11 +354,19 @@ export class Worker {
     }
   }
 
-  async #beat(): Promise<void> {
+  /** Renews the leases of this process's runs. */
+  #beat(): Promise<void> {
     if (this.#options.mustRenew === true) this.#stopUnrenewed();
-    if (this.#active.size === 0 || this.#isBeating) return;
-    this.#isBeating = true;
+    if (this.#active.size === 0) return Promise.resolve();
+    this.#beating ??= this.#renew().finally(() => {
+      this.#beating = null;
+    });
+    return this.#beating;
+  }
+
+  async #renew(): Promise<void> {
     const began = performance.now();
+    this.#renewedAt = this.#options.clock.now();
     const held = [...this.#active.values()].map(({ held: each }) => each);
     try {
       const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
@@ -359,8 +379,6 @@ export class Worker {
       }
     } catch (error) {
       this.#options.report(error);
-    } finally {
-      this.#isBeating = false;
     }
   }
 
@@ -371,8 +389,10 @@ export class Worker {
   }
 
   async #sweep(): Promise<void> {
-    const { runs, clock, report } = this.#options;
+    const { runs, clock, leaseMs, report } = this.#options;
     let next = longestSweep;
+    // After the machine was suspended, this process's own leases have expired too.
+    if (clock.now() - this.#renewedAt > leaseMs / 2) await this.#beat();
     try {
       const { nextAt } = await runs.sweep();
       if (nextAt !== null) next = Math.min(longestSweep, Math.max(20, nextAt - clock.now()));
@@ -385,6 +405,10 @@ export class Worker {
       this.#sweeping = this.#sweep();
     }, next).unref();
   }
+}
+
+function isTemporary(error: unknown): boolean {
+  return isSharedFault(error) || (error instanceof SkeinError && error.code === "locked");
 }
 
 /** Whether the error means that another process now owns the run. */
