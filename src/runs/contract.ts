@@ -181,12 +181,12 @@ export interface RunStore {
   resume(held: HeldRun): Promise<boolean>;
   /**
    * Puts the run to sleep. `queued` means that everything has already arrived. `nothing_to_wait_for` means that the run
-   * continues.
+   * continues. `aborted` means that an abort had been requested, and that the run has ended.
    */
   sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
-  ): Promise<"sleeping" | "queued" | "nothing_to_wait_for">;
+  ): Promise<"sleeping" | "queued" | "nothing_to_wait_for" | "aborted">;
 
   /**
    * Ends the run and writes its deliveries and outbox rows in the same transaction. If an abort was requested before
@@ -286,12 +286,13 @@ export interface OutboxStore {
   /** Ends the owner's leases. */
   release(outboxIds: readonly string[], owner: string): Promise<void>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
+  /** Returns the changed row, or `null` if the owner's lease has passed to another process, or the row has ended. */
   failed(
     outboxId: string,
     owner: string,
     error: string,
     next: { readonly at: number } | "dead",
-  ): Promise<void>;
+  ): Promise<OutboxRow | null>;
   /** Requeues a dead or dropped row and resets its attempts. Returns `null` if there is no such row. */
   retry(outboxId: string): Promise<OutboxRow | null>;
   drop(outboxId: string): Promise<OutboxRow | null>;

@@ -103,6 +103,8 @@ export interface AcceptRequest {
   readonly child?: ChildRequest;
   /** The unsuccessful run whose input this run processes again. */
   readonly retryOf?: string;
+  /** Whether the session might have been reset since it was looked up. */
+  readonly isDelayed?: boolean;
 }
 
 export interface Accepted {

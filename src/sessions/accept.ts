@@ -67,7 +67,8 @@ export async function acceptInput(
       typeof content === "string"
         ? { role: "user", content }
         : await withBlobs(store, scopeOfSession(target), { role: "user", content });
-    return runs.accept({ session: sessionRefOf(target), message, ...input });
+    const isDelayed = typeof content !== "string" || store.work.shared !== null;
+    return runs.accept({ session: sessionRefOf(target), message, ...input, isDelayed });
   };
   const create = async () =>
     (await knownRun(app, context, { content, ...input })) ?? accept(await createSession(store, context));

@@ -126,5 +126,6 @@ function alterStatements(engine: ScriptEngine, alter: NonNullable<BrokenBackend[
     version: () => engine.version(),
     watch: (listener) => engine.watch(listener),
     mark: () => engine.mark(),
+    fenceStep: () => engine.fenceStep(),
   };
 }

@@ -78,6 +78,8 @@ function openEngine(opened: Opened): ScriptEngine {
     version: () => 0,
     mark: () => null,
     watch: () => () => undefined,
+    // Tests name fences.
+    fenceStep: () => 1,
   };
 }
 

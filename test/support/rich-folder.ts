@@ -100,6 +100,14 @@ async function addUndelivered(root: string): Promise<void> {
   await skein.close();
 }
 
+/** Adds rows with the state of a chat channel, as the channel writes them. */
+export function addChatState(root: string, ...names: readonly string[]): void {
+  const db = new DatabaseSync(join(root, "work.db"));
+  const insert = db.prepare("INSERT INTO facts (name, value) VALUES (?, ?)");
+  for (const name of names) insert.run(`channel.team.${name}`, '9999999999999 "a value"');
+  db.close();
+}
+
 /** Fills a new folder with one session. */
 export async function fillSparsely(root: string): Promise<void> {
   const store = await createStore({ dir: root });
@@ -120,6 +128,7 @@ export async function fillFolder(root: string, moreSessions = 0): Promise<void> 
   }
   await store.close();
   await addUndelivered(root);
+  addChatState(root, "subscribed:slack:C1:1", "value:dedupe:スレッド", "list:queue:slack:C1:1");
 }
 
 /** Returns the files that cannot be rebuilt from others, by path. */

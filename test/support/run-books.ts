@@ -37,6 +37,8 @@ export class RunBooks {
   readonly sessions = new Map<string, SessionRef>();
   readonly db: Database;
   readonly runs: LedgerRuns;
+  /** Called once, before the next session is locked. */
+  beforeLock: (() => Promise<void>) | null = null;
   readonly #engine: ScriptEngine;
   #ids = 0;
 
@@ -58,6 +60,9 @@ export class RunBooks {
       emit: (event) => void this.events.push(event),
       isGone: (owner) => this.gone.has(owner),
       underLock: async ({ uid, sessionId, userId }, { durability = "unsynced", script, afterCommit }) => {
+        const act = this.beforeLock;
+        this.beforeLock = null;
+        await act?.();
         if (this.removed.has(uid))
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });

@@ -42,6 +42,22 @@ describe("accepting input", () => {
     expect(await books.runs.pending("s")).toEqual([]);
   });
 
+  test("input for a session that was reset after its lookup is accepted in the session that now has the key", async () => {
+    const old = sessionNamed("s");
+    const fresh = { ...old, uid: "fresh", sessionId: "fresh" };
+    books.sessions.set(fresh.uid, fresh);
+    const request = {
+      session: old,
+      kind: "user",
+      message: { role: "user", content: "hello" },
+      isDelayed: true,
+    } as const;
+    const { run } = await books.runs.accept({ ...request, idempotencyKey: "k" });
+    expect(run.session).toEqual(fresh);
+    expect((await books.claim()).run.session).toEqual(fresh);
+    expect(await books.runs.accept({ ...request, idempotencyKey: "k" })).toMatchObject({ isNew: false });
+  });
+
   test("[LIB4] a repeated idempotency key of a user returns the same run, also after a restart", async () => {
     const path = join(folder, "restart.db");
     const first = new RunBooks({}, path);

@@ -16,6 +16,17 @@ import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun, runIdOf } from "./run-ledger.ts";
 import { awaitReply, findSleeper } from "./start-sequel.ts";
 
+/**
+ * Accepts input whose session was looked up before this transaction. If the session has been reset since then, the
+ * session that now has its key receives the input, as it receives input that was queued before the reset.
+ */
+function* acceptAtKey(tx: RunTransaction, request: AcceptRequest): Script<Accepted> {
+  if (request.isDelayed !== true) return yield* acceptInput(tx, request);
+  const { userId, key } = request.session;
+  const session = (yield* tx.sessionAt(userId, { key })) ?? request.session;
+  return yield* acceptInput(tx, { ...request, session });
+}
+
 /** Accepts input within the current transaction. */
 export function* acceptInput(tx: RunTransaction, request: AcceptRequest): Script<Accepted> {
   const known = yield* findKnownRun(tx, request);
@@ -234,7 +245,7 @@ export class Inbox {
     const some = this.#waiting.splice(0, maxBatch);
     if (this.#waiting.length > 0) setImmediate(() => this.#acceptSome());
     const requests = some.map(({ request }) => request);
-    this.#ledger.changeEach(requests, acceptInput).then(
+    this.#ledger.changeEach(requests, acceptAtKey).then(
       (settled) => {
         for (const [index, each] of settled.entries())
           if (each.status === "fulfilled") some[index]?.resolve(each.value);

@@ -111,6 +111,15 @@ describe("claiming", () => {
     expect(await one.runs.get(runId)).toMatchObject({ state: "queued", owner: null, fence: 0 });
   });
 
+  test("a run that another process has executed and lost since it was chosen is claimed for recovery", async () => {
+    await books.accept("s");
+    books.beforeLock = async () => {
+      const { held } = await books.claim("other");
+      await books.runs.lose(held);
+    };
+    expect((await books.claim()).how).toBe("recovered");
+  });
+
   test("users take turns, then their sessions", async () => {
     const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
     for (let at = 0; at < 3; at++) for (const uid of ["ann/a", "ann/b"]) await one.accept(uid);

@@ -159,7 +159,7 @@ async function claimCandidate(
     const take = function* (tx: RunTransaction): Script<boolean> {
       const taken = yield* takeRun(tx, ready, owner);
       if (taken === null) return false;
-      claim = yield* claimOf(tx, row, taken);
+      claim = yield* claimOf(tx, taken);
       return yield* fitsLane(tx, ready.slot);
     };
     // While another machine is changing this user's runs, other users' runs are claimed first.
@@ -180,16 +180,28 @@ async function claimCandidate(
   }
 }
 
+/** A run's rows before and after its claim. */
+interface TakenRun {
+  readonly before: RunRow;
+  readonly row: RunRow;
+}
+
 /** Called under the session's lock. Returns the claimed run, or `null` if it is no longer the next run. */
-function* takeRun(tx: RunTransaction, { uid, seq, slot, user }: Ready, owner: string): Script<RunRow | null> {
+function* takeRun(
+  tx: RunTransaction,
+  { uid, seq, slot, user }: Ready,
+  owner: string,
+): Script<TakenRun | null> {
   const still = "seq = ? AND EXISTS (SELECT 1 FROM ready WHERE uid = ? AND ready.seq = ? AND slot = ?)";
+  // Another process might have executed the run since the candidate was read.
   const row = (yield* tx.rows(still, seq, uid, seq, slot))[0];
   if (row === undefined || (yield* loopTurnOwner(tx, uid)) !== null) return null;
   const now = tx.now();
   yield* tx.run(
-    `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
+    `UPDATE runs SET state = ?, fence = fence + ?, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
          deadline = coalesce(deadline, ?) WHERE seq = ?`,
     nextState(row, "claim"),
+    tx.options.engine.fenceStep(),
     owner,
     now + tx.options.leaseMs,
     now,
@@ -206,7 +218,8 @@ function* takeRun(tx: RunTransaction, { uid, seq, slot, user }: Ready, owner: st
   const started = { attempt, model: options.model ?? null, lane, ...present({ queuedMs, startedBy }) };
   tx.addEvent("run.started", row.session, row.runId, started);
   yield* emitChildState(tx, row, "running");
-  return yield* tx.row(row.runId);
+  const taken = yield* tx.row(row.runId);
+  return taken === null ? null : { before: row, row: taken };
 }
 
 /** Whether the lane has room for the run that was just claimed. */
@@ -253,8 +266,7 @@ function* isOvertaken(
   return (yield* tx.all(sql, uid, last.endedAt)).some(({ run_id }) => !own.has(String(run_id)));
 }
 
-/** Returns the claim. `before` is the run's row from before the claim. */
-function* claimOf(tx: RunTransaction, before: RunRow, row: RunRow): Script<Omit<Claim, "leafId">> {
+function* claimOf(tx: RunTransaction, { before, row }: TakenRun): Script<Omit<Claim, "leafId">> {
   const kept = "kept_for = ? AND arrival_of IS NOT NULL AND state = 'queued' ORDER BY seq";
   const arrivals = (yield* tx.rows(kept, row.runId)).map(publicRun);
   const awaited = yield* tx.all("SELECT to_run, arrived FROM run_waits WHERE from_run = ?", row.runId);

@@ -108,6 +108,15 @@ describe("waiting", () => {
   });
 });
 
+test("a run whose abort was requested ends instead of sleeping", async () => {
+  const { held, run } = await books.running("s");
+  const child = await books.running("child");
+  await books.runs.abort(run.runId);
+  const { runId } = child.run;
+  expect(await books.runs.sleep(held, { waitFor: [runId], wakeAt: books.now + 60_000 })).toBe("aborted");
+  expect(await books.runs.get(run.runId)).toMatchObject({ state: "aborted", outcome: { code: "aborted" } });
+});
+
 describe("ending a run", () => {
   test("messages accepted with the end are accepted atomically, and a second end changes nothing", async () => {
     const child = await books.running("child", { kind: "spawn" });

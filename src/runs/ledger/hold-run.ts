@@ -4,7 +4,7 @@ import type { DeliveryTarget, HeldRun, Run, WaitEntered } from "../contract.ts";
 import { isOpenRun, nextState } from "../states.ts";
 import { emitChildState } from "./children.ts";
 import { findMissingHere } from "./claim-eligibility.ts";
-import { wakeRun } from "./end-run.ts";
+import { abortError, endRun, wakeRun } from "./end-run.ts";
 import { findWaits } from "./query-runs.ts";
 import { refreshQueue, takenSlots } from "./ready-queue.ts";
 import type { RunRow, RunTransaction } from "./run-ledger.ts";
@@ -156,8 +156,12 @@ export function* sleepRun(
   tx: RunTransaction,
   held: HeldRun,
   sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
-): Script<"sleeping" | "queued" | "nothing_to_wait_for"> {
+): Script<"sleeping" | "queued" | "nothing_to_wait_for" | "aborted"> {
   const row = yield* tx.held(held);
+  if (row.abortRequested) {
+    yield* endRun(tx, row, { state: "aborted", code: "aborted", ...abortError(row) });
+    return "aborted";
+  }
   const next = nextState(row, "yield");
   const targets = [...new Set(sleep.waitFor ?? (yield* listStartedRuns(tx, row)))].filter(
     (each) => each !== row.runId,

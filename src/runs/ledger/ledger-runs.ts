@@ -95,7 +95,7 @@ const byHeld = ({ runId }: HeldRun): Whose => ({ runId });
  * Stores runs in a database that all processes share. Each method calls a function from this folder in a transaction
  * with the durability given here. Accepted input, deliveries when a run ends, sleep, answers to approvals, and the end
  * of a run without an owner are synced. Claims, leases and marks are not: if a power failure undoes them, the run has
- * no owner, and recovery continues from the synced log.
+ * no owner, and recovery continues from the synced log. The next claim has another fence than the one that was undone.
  */
 export class LedgerRuns implements RunStore {
   readonly outbox: RunOutbox;
@@ -221,7 +221,7 @@ export class LedgerRuns implements RunStore {
 
   async startLoopTurn(session: SessionRef, owner: string): Promise<boolean> {
     const { attendant } = this;
-    const isNew = await this.#ledger.change("unsynced", null, function* (tx) {
+    const isNew = await this.#ledger.change("unsynced", session, function* (tx) {
       yield* attendant.branch(session);
       return yield* openLoopTurn(tx, session, owner);
     });
@@ -236,7 +236,7 @@ export class LedgerRuns implements RunStore {
   async sleep(
     held: HeldRun,
     sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
-  ): Promise<"sleeping" | "queued" | "nothing_to_wait_for"> {
+  ): ReturnType<RunStore["sleep"]> {
     return this.#ledger.change("synced", held, (tx) => sleepRun(tx, held, sleep));
   }
 

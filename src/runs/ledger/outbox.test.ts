@@ -70,7 +70,9 @@ describe("the outbox", () => {
     const { outbox } = books.runs;
     const { outboxId } = await outbox.put(request("k"));
     await outbox.due("a", 10, 1000);
-    await outbox.failed(outboxId, "a", "503", { at: books.now + 5000 });
+    const failed = await outbox.failed(outboxId, "a", "503", { at: books.now + 5000 });
+    expect(failed).toMatchObject({ state: "queued", attempts: 1, lastError: "503" });
+    expect(await outbox.failed(outboxId, "a", "410", "dead")).toBe(null);
     expect(await outbox.due("a", 10, 1000)).toEqual([]);
     expect(await outbox.nextAt()).toBe(books.now + 5000);
     books.now += 5000;

@@ -114,7 +114,7 @@ export class RunOutbox implements OutboxStore {
     owner: string,
     error: string,
     next: { readonly at: number } | "dead",
-  ): Promise<void> {
+  ): Promise<OutboxRow | null> {
     const state = next === "dead" ? "dead" : "queued";
     return this.#ledger.change("unsynced", null, function* (tx) {
       const sql = `UPDATE outbox SET state = ?, ended_at = ?, next_at = coalesce(?, next_at), last_error = ?,
@@ -122,12 +122,13 @@ export class RunOutbox implements OutboxStore {
         WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
       const endedAt = next === "dead" ? tx.now() : null;
       const at = next === "dead" ? null : next.at;
-      if ((yield* tx.run(sql, state, endedAt, at, error, outboxId, owner)) === 0) return;
+      if ((yield* tx.run(sql, state, endedAt, at, error, outboxId, owner)) === 0) return null;
       const row = yield* findOutboxRow(tx, outboxId);
-      if (row === null) return;
+      if (row === null) return null;
       const about = { outboxId, channel: row.target.channel, error };
       if (next === "dead") tx.addEvent("outbox.dead", row.session, row.runId, about);
       else tx.addEvent("outbox.retry", row.session, row.runId, { ...about, nextAt: next.at });
+      return row;
     });
   }
 

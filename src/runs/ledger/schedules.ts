@@ -17,20 +17,28 @@ export function* readSchedules(
 }
 
 /**
- * Records a schedule that is new or whose due times have changed. In both cases, due times before `since` do not count
- * as missed.
+ * A schedule that is settled for longer than this into the future was settled while a clock was ahead. Smaller
+ * differences between clocks are tolerated.
+ */
+const maxAheadMs = 3_600_000;
+
+/**
+ * Records a schedule that is new, whose due times have changed, or that was settled while a clock was ahead. Due times
+ * before `since` then do not count as missed. `since` must not be in the future.
  */
 export function* noteSchedule(
   tx: RunTransaction,
   id: ScheduleId,
   { pattern, since }: { readonly pattern: string; readonly since: number },
-): Script<ScheduleState> {
+): Script<ScheduleState & { readonly wasAhead: boolean }> {
   yield* insertState(tx, id, pattern, since);
   const sql = `UPDATE schedules SET pattern = ?,
       settled_until = CASE WHEN settled_until < ? THEN ? ELSE settled_until END
     WHERE user = ? AND name = ? AND pattern <> ?`;
   yield* tx.run(sql, pattern, since, since, ...keyOf(id), pattern);
-  return (yield* readState(tx, id)) as ScheduleState;
+  const lower = "UPDATE schedules SET settled_until = ? WHERE user = ? AND name = ? AND settled_until > ?";
+  const wasAhead = (yield* tx.run(lower, since, ...keyOf(id), tx.now() + maxAheadMs)) > 0;
+  return { ...((yield* readState(tx, id)) as ScheduleState), wasAhead };
 }
 
 /**
