@@ -165,4 +165,9 @@ export interface ScriptEngine {
    * transaction, because its changes can be rolled back.
    */
   mark(): string | null;
+  /**
+   * Returns by how much a claim raises a run's fence. If a claim can be undone while its owner continues, the number is
+   * random, so that no other owner receives the same fence.
+   */
+  fenceStep(): number;
 }

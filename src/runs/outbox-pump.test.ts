@@ -102,9 +102,10 @@ function memoryOutbox(clock: { now(): number }): OutboxStore {
       set(mine(outboxId, owner), { state: "delivered", receipt, endedAt: clock.now() });
     },
     failed: async (outboxId, owner, lastError, next) => {
-      const row = mine(outboxId, owner);
+      const row = rows.get(outboxId);
+      if (row?.state !== "queued" || row.owner !== owner) return null;
       const change = next === "dead" ? { state: "dead" as const } : { nextAt: next.at };
-      set(row, { ...change, lastError, attempts: row.attempts + 1, owner: null, leaseUntil: 0 });
+      return set(row, { ...change, lastError, attempts: row.attempts + 1, owner: null, leaseUntil: 0 });
     },
     retry: async (outboxId) => {
       const fresh = { state: "queued", attempts: 0, nextAt: clock.now(), endedAt: null } as const;
@@ -390,8 +391,9 @@ describe("the outbox", () => {
     const storeOf: typeof memoryOutbox = (clock) => {
       const store = memoryOutbox(clock);
       const failed: OutboxStore["failed"] = async (...given) => {
-        await store.failed(...given);
+        const row = await store.failed(...given);
         await confirmed.promise;
+        return row;
       };
       return { ...store, failed };
     };
@@ -462,6 +464,21 @@ describe("the outbox", () => {
     await time.pass(hour);
     expect(keys).toEqual(["k1", "k1"]);
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered" });
+  });
+
+  test("a row that another process delivered during a pause is not reported as dead", async () => {
+    const { open, deliver } = held();
+    const { time, store, pump, dead, put } = setUp(deliver);
+    const { outboxId } = await put("a");
+    pump.start();
+    await time.pass(0);
+    time.jump(hour);
+    await store.due("other", 1, second);
+    await store.delivered(outboxId, "other", null);
+    open.get("a1")?.fail(Object.assign(new Error("already received"), { permanent: true }));
+    await time.pass(0);
+    expect(dead).toEqual([]);
+    expect(await store.get(outboxId)).toMatchObject({ state: "delivered", lastError: null });
   });
 
   test("rows of another process are found, and a failing onDead stops no other", async () => {

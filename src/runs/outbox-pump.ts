@@ -252,11 +252,9 @@ export class OutboxPump {
     const { store, owner, clock, random, onDead } = this.#options;
     const isClosing = this.#state === "closed" && !failure.permanent;
     const next = isClosing ? { at: clock.now() } : nextTry(row, failure, clock.now(), random);
-    await store.failed(row.outboxId, owner, failure.text, next);
-    if (next !== "dead") return;
-    const attempts = row.attempts + 1;
-    const endedAt = clock.now();
-    await onDead?.({ ...row, state: "dead", attempts, endedAt, lastError: failure.text });
+    const failed = await store.failed(row.outboxId, owner, failure.text, next);
+    // After a pause, another process might have taken over the row and delivered it.
+    if (failed?.state === "dead") await onDead?.(failed);
   }
 
   /**

@@ -166,6 +166,20 @@ describe("waiting for the reply", () => {
     expect(await between.deps.runs.replyWait(waiting?.runId ?? "")).toMatchObject({ state });
   });
 
+  test.each(["a run", "a process"])(
+    "[FAM14] if the wait of %s fails after the reply was handed out, the reply is the result",
+    async (waiter) => {
+      const run = waiter === "a run" ? (await between.books.running("ann/x")).run : null;
+      const whileWaiting: Caller["whileWaiting"] = async () => {
+        await between.ends({ state: "ok", reply: "Yes." });
+        throw new Error("connection lost");
+      };
+      const result = await ask(between.caller(asker, { run, whileWaiting }));
+      expect(result).toMatchObject({ status: "ok", reply: "Yes." });
+      expect(await between.books.runs.replyWait(result.runId)).toMatchObject({ state: "taken" });
+    },
+  );
+
   test("[FAM6] a wait that would cause a deadlock is not entered", async () => {
     const whileWaiting: Caller["whileWaiting"] = async () => ({ entered: false, cycle: ["a", "b"] });
     const { run } = await between.books.running("ann/x");

@@ -29,9 +29,18 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
     const now = await app.runs.replyWait(runId);
     return now?.state === "taken" ? { how: "ended", run: waited.value } : { how: "late" };
   } catch (error) {
-    if (!isTakenUpAgain(caller, error)) await app.runs.stopAwaiting(runId).catch(app.report);
-    throw error;
+    if (!(await hasReply(app, caller, runId, error))) throw error;
+    return await ended(app, runId);
   }
+}
+
+/**
+ * Ends a wait that failed, unless it stays registered. Returns whether the waiter has already received the reply. The
+ * reply is then delivered nowhere else, so the caller must return it instead of the error.
+ */
+async function hasReply(app: WaitApp, caller: Caller, runId: string, error: unknown): Promise<boolean> {
+  if (isTakenUpAgain(caller, error)) return false;
+  return (await app.runs.stopAwaiting(runId).catch(app.report)) === "taken";
 }
 
 /**
@@ -111,7 +120,7 @@ async function untilOver(
     return (await whileWaiting([runId], until)).entered;
   } catch (error) {
     if (run === null && signal.aborted) return true;
-    if (!isTakenUpAgain(caller, error)) await app.runs.stopAwaiting(runId).catch(app.report);
-    throw error;
+    if (!(await hasReply(app, caller, runId, error))) throw error;
+    return true;
   }
 }

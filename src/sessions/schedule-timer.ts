@@ -18,8 +18,8 @@ const missedAfterMs = 60_000;
 /** A schedule in this process. */
 interface Job {
   readonly schedule: Schedule;
-  /** When this process started watching the schedule. */
-  readonly since: number;
+  /** When this process started watching the schedule, or when the clock was last set back. */
+  since: number;
   /** The time at the last tick. */
   seenAt: number;
   /** When the job is due next, or `null` if never. */
@@ -67,8 +67,8 @@ export class ScheduleTimer {
 
   #isDue(job: Job): boolean {
     const now = this.#app.clock.now();
-    // The clock was set back.
-    if (now < job.seenAt) job.nextAt = job.schedule.due.nextAfter(now);
+    // The clock was set back. The check also finds out whether the clock was ahead when due times were settled.
+    if (now < job.seenAt) job.since = job.nextAt = now;
     job.seenAt = now;
     if (job.pause > 1) {
       job.pause--;
@@ -96,7 +96,10 @@ export class ScheduleTimer {
     const { log, runs } = this.#app;
     const { id, pattern, due, settings } = job.schedule;
     const dueAt = due.lastAt(now);
-    const { settledUntil, pausedAt } = await runs.noteSchedule(id, { pattern, since: job.since });
+    const state = await runs.noteSchedule(id, { pattern, since: job.since });
+    const { settledUntil, pausedAt, wasAhead } = state;
+    if (wasAhead)
+      log.write("warn", "schedule continued: a clock was ahead when it last ran", { schedule: id.name });
     if (dueAt === null || dueAt <= settledUntil || pausedAt !== null) return;
     const about = { schedule: id.name, dueAt: new Date(dueAt).toISOString() };
     if (now - dueAt > missedAfterMs && settings.missed === "skip") {

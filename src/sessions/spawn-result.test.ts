@@ -219,6 +219,18 @@ describe("the result of a spawn over ACP", () => {
     expect(await real.runs.replyWait(String(result.runId))).toMatchObject({ state: "late" });
   });
 
+  test("if the wait fails after the result was handed out, the result is returned", async () => {
+    const ground = await world(() => Promise.reject(new Error("not asked")));
+    const { deps: app, caller, acts, announced } = ground;
+    const whileWaiting = async ([runId = ""]: readonly string[]) => {
+      await acts.ended(runId);
+      throw new Error("connection lost");
+    };
+    const result = await spawnChild(app, await caller({}, { whileWaiting }), acpWish({ background: false }));
+    expect(result).toMatchObject({ status: "ok", result: "Ten pages.", outcome: "ok" });
+    expect(await announced()).toBe(0);
+  });
+
   test("in the foreground returns its result, with the agent's session", async () => {
     const { deps: app, caller, announced } = await world(() => Promise.reject(new Error("not asked")));
     expect(await spawnChild(app, await caller(), acpWish({ background: false }))).toEqual({

@@ -37,6 +37,11 @@ export class SqliteEngine implements ScriptEngine {
     return this.#ledger.changeMark();
   }
 
+  /** Only a failure that also ends every process can undo a claim. */
+  fenceStep(): number {
+    return 1;
+  }
+
   /** A rejected script rolls back only itself. Any other error rolls back the whole transaction. */
   #settle<T>(script: () => Script<T>): PromiseSettledResult<T> {
     try {

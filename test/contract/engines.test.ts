@@ -281,6 +281,7 @@ describe("the engine of PostgreSQL", () => {
       version: () => engine.version(),
       watch: (listener) => engine.watch(listener),
       mark: () => engine.mark(),
+      fenceStep: () => engine.fenceStep(),
       ...wrap(engine),
     });
     const noticing = cases.filter(({ name }) => name.includes(noticedBy));

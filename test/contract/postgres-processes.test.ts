@@ -8,6 +8,7 @@ import type { Scope } from "../../src/entry-store.ts";
 import type { EntryDraft } from "../../src/index.ts";
 import { SkeinError } from "../../src/index.ts";
 import { ChangeFeed } from "../../src/store/change-feed.ts";
+import type { Sql } from "../../src/store/postgres/database.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { driveScript } from "../../src/store/postgres/drive-script.ts";
 import { userKey } from "../../src/store/postgres/lookup-text.ts";
@@ -172,6 +173,32 @@ describe("a process that stops in the middle of a change", () => {
     expect(attempts).toBeGreaterThan(1);
     expect(entry).toEqual([{ entry_id: "a" }]);
     await paused.close();
+  });
+
+  test("is told apart from one that computes for longer than a transaction can be idle", async () => {
+    const idleMs = 2000;
+    const url = String(database?.url());
+    const busy = await PostgresDatabase.create({ url, idleTransactionMs: idleMs });
+    /** Resolves when the server ends a transaction that begins now and is idle. */
+    const longEnough = async () => {
+      const idle = new pg.Client({ connectionString: url });
+      idle.on("error", () => undefined);
+      const ended = new Promise((resolve) => idle.once("end", resolve));
+      await idle.connect();
+      await idle.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`);
+      await ended;
+    };
+    let attempts = 0;
+    const compute = async (sql: Sql) => {
+      attempts += 1;
+      await sql("SELECT");
+      await longEnough();
+      return sql<{ sum: number }>("SELECT 1 + 1 AS sum");
+    };
+    const computed = busy.transact(scope.userId ?? null, compute, { locks: "runs", isLong: true });
+    expect(await computed).toEqual([{ sum: 2 }]);
+    expect(attempts).toBe(1);
+    await busy.close();
   });
 });
 

@@ -1,12 +1,16 @@
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { attachIdleRuns } from "../../src/app/runs.ts";
+import { sessionRefOf } from "../../src/core/session-ref.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
+import type { HeldRun } from "../../src/runs/contract.ts";
 import type { WorkingStore } from "../../src/store/work.ts";
 import { configFile } from "../support/family.ts";
 import { borrowDatabase, migrator, openPostgresStore, postgresFor, roles } from "../support/postgres.ts";
 import { brief, laterClock, messagesOf } from "../support/run-skein.ts";
+import { create, refused, said } from "../support/store-calls.ts";
 
 type Model = ReturnType<typeof scriptedModel>;
 
@@ -104,6 +108,46 @@ describe("machines that share a PostgreSQL database", () => {
     expect((await ann.result).reply).toBe("Yes.");
   });
 
+  test.each([migrator, roles.app])(
+    "an agent loop starts its turn for a user and answers in it (as %s)",
+    async (role) => {
+      const open = async () => {
+        const skein = await openMachine(scriptedModel([]), { workers: false }, role);
+        return skein.session({ userId: "ann", sessionId: "s" });
+      };
+      const [loop, late] = [await open(), await open()];
+      expect(await loop.startTurn()).toBe(true);
+      const question = { role: "user", content: "Hello" } as const;
+      await expect(late.append([question])).rejects.toMatchObject({ code: "conflict" });
+      const { entries } = await loop.append([question, { role: "assistant", content: "Hi." }]);
+      expect(entries).toHaveLength(2);
+      // The answer has ended the turn.
+      expect(await late.startTurn()).toBe(true);
+    },
+  );
+
+  test("only one of two agent loops that start a turn at the same time gets it", async () => {
+    const machines = [1, 2].map(() => openMachine(scriptedModel([]), { workers: false }));
+    const loops = (await Promise.all(machines)).map((skein) =>
+      skein.session({ userId: "ann", sessionId: "s" }),
+    );
+    await loops[0]?.open();
+    const lock = new pg.Client({ connectionString: url(migrator) });
+    await lock.connect();
+    // The lock that every change to ann's runs takes.
+    await lock.query("SELECT pg_advisory_lock(hashtextextended('skein runs uann', 0))");
+    let started = 0;
+    const starting = loops.map((loop) => loop.startTurn().finally(() => started++));
+    const outcomes = Promise.allSettled(starting);
+    const waiting = async () => (await lock.query("SELECT FROM pg_locks WHERE NOT granted")).rowCount ?? 0;
+    await expect.poll(async () => started + (await waiting())).toBe(2);
+    expect(started).toBe(0);
+    await lock.end();
+    const [opened, rejected] = (await outcomes).toSorted((a, b) => a.status.localeCompare(b.status));
+    expect(opened).toMatchObject({ status: "fulfilled", value: true });
+    expect(rejected).toMatchObject({ status: "rejected", reason: { code: "conflict" } });
+  });
+
   test("a process executes at most `lanes.perProcess` runs, and the next one takes the rest", async () => {
     const config = configFile({ lanes: { main: 3, perProcess: 2 } });
     const models = [1, 2].map(() => scriptedModel(() => ({ text: "Yes.", stall: true })));
@@ -130,4 +174,35 @@ describe("machines that share a PostgreSQL database", () => {
     await front.close();
     expect((await messagesOf(other, "s")).map(brief)).toEqual(["user: Hello", "assistant: In time."]);
   });
+});
+
+test("a claim that a standby lacks gets another fence after the failover", async (context) => {
+  const server = await postgresFor(context);
+  const open = async (address: string) => {
+    const store = await openPostgresStore({ url: address });
+    stores.push(store);
+    return { store, runs: attachIdleRuns(store) };
+  };
+  const first = await open(url(migrator));
+  const scope = { agentId: "main" };
+  const session = sessionRefOf(await create(first.store, scope, "s"));
+  await first.runs.accept({ session, kind: "user", message: { role: "user", content: "Hello" } });
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  const standby = await server.createDatabase(new URL(url()).pathname.slice(1));
+  const claimed = await (await open(url(migrator))).runs.claim("former");
+  const { store, runs } = await open(standby.url(migrator));
+  const current = await runs.claim("current");
+  const [former, held] = [claimed?.held, current?.held] as [HeldRun, HeldRun];
+  expect(former.runId).toBe(held.runId);
+  expect([await runs.isHeld(former), await runs.isHeld(held)]).toEqual([false, true]);
+  const write = (by: HeldRun) => {
+    const items = [{ draft: said("Hi"), id: `e${by.fence}` }];
+    return store.sessions.append(scope, "s", items, { fence: runs.heldFence(by) });
+  };
+  await refused("fenced", () => write(former));
+  await refused("fenced", () => runs.end(former, { state: "ok" }));
+  await write(held);
+  await runs.end(held, { state: "ok" });
+  await Promise.all(stores.splice(0).map((each) => each.close()));
+  await standby.drop();
 });

@@ -14,6 +14,7 @@ import { createSkein, defineAgent } from "../../src/index.ts";
 import { Started } from "../support/cli-process.ts";
 import type { FamilyOptions, Parts } from "../support/family.ts";
 import { call, gate, withParts } from "../support/family.ts";
+import { pngOf } from "../support/images.ts";
 import { mountOverHttp } from "../support/mounted-gateway.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 import { openSqliteStore } from "../support/sqlite-store.ts";
@@ -206,6 +207,29 @@ describe("createSkein({ store })", () => {
     expect(previous.key).toBe("agent:main:reset:trip");
     expect((await session.send("Later").result).reply).toBe("In the new one.");
     expect((await session.history()).messages).toHaveLength(2);
+  });
+
+  test("[OST4] input whose image is being stored during a reset belongs to the new session", async () => {
+    const store = ownStore();
+    const [reached, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { put } = store.blobs;
+    vi.spyOn(store.blobs, "put").mockImplementationOnce(async (...args) => {
+      reached.resolve();
+      await finish.promise;
+      return put.apply(store.blobs, args);
+    });
+    const script = { First: [{ text: "Done." }], Look: [{ text: "In the new one." }] };
+    const { skein } = await withParts(script, { dir: newFolder(), store });
+    const session = skein.session({ sessionKey: a });
+    await session.send("First").result;
+    const data = pngOf(200, 200, 300_000).toString("base64");
+    const turn = session.send("Look", { images: [{ data, mimeType: "image/png" }] });
+    await reached.promise;
+    await session.reset();
+    finish.resolve();
+    expect((await turn.result).reply).toBe("In the new one.");
+    const { messages } = await session.history();
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
   });
 
   test("[OST4] a removed session ends its runs, and can be restored from the trash", async () => {

@@ -11,7 +11,8 @@ type Schedules = NonNullable<ConfigInput["schedules"]>;
 
 const at = (text: string) => Date.parse(`${text}Z`);
 const monday = "2026-01-05T08:00:00";
-const hour = 3_600_000;
+const minute = 60_000;
+const hour = 60 * minute;
 
 let folder: ReturnType<typeof temporaryFolder>;
 /** The time in all processes. */
@@ -188,6 +189,31 @@ describe("due times", () => {
     await soon(runs).toBeGreaterThan(before);
     expect((await started(skein)).filter((name) => name === "yearly")).toHaveLength(1);
   });
+
+  test.each(["while a process is running", "before a process starts"])(
+    "[SCH19] one is met although the clock was a year ahead and was corrected %s, and no run is repeated",
+    async (when) => {
+      const schedules: Schedules = { often: { cron: "* * * * *", message: "x", missed: "once" } };
+      const ahead = at("2027-01-05T08:01:00");
+      time = ahead - minute;
+      let skein = await open(schedules);
+      const lastRun = async () => (await skein.schedules.list())[0]?.lastRun?.runId;
+      time = ahead;
+      await soon(() => started(skein)).toEqual(["often"]);
+      const first = await lastRun();
+      if (when === "before a process starts") await closeAll();
+      time = at(monday);
+      if (when === "before a process starts") skein = await open(schedules);
+      // A process watches from the moment at which it sees the correction, so the time passes until a due time follows.
+      const passTime = async () => {
+        time += minute;
+        return (await started(skein)).length;
+      };
+      await soon(passTime).toBeGreaterThan(1);
+      time = ahead;
+      await soon(lastRun).toBe(first);
+    },
+  );
 });
 
 describe("pause, resume and run", () => {

@@ -25,7 +25,7 @@ import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
 import type { DatabaseServer, TestDatabase } from "../support/postgres-server.ts";
 import { migrator, roles, serverFor } from "../support/postgres-server.ts";
 import { skeinProgram } from "../support/programs.ts";
-import { filesIn, fillFolder, fillSparsely, rowsIn, users } from "../support/rich-folder.ts";
+import { addChatState, filesIn, fillFolder, fillSparsely, rowsIn, users } from "../support/rich-folder.ts";
 
 const basic =
   "agents: { main: {}, coder: {} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: warn }\n";
@@ -150,6 +150,7 @@ describe("skein store migrate", () => {
     });
     expect(filesIn(back)).toEqual(files);
     expect(rowsIn(back)).toEqual(rows);
+    expect(rows.facts?.join()).toContain("channel.team.subscribed:slack:C1:1");
   });
 
   test("[MCH7] a gateway on the new store continues where the old one stopped", async () => {
@@ -320,6 +321,7 @@ describe("skein store migrate", () => {
         /migration to this store has not finished/,
       );
     }
+    addChatState(join(folder.path, ".back.migrating"), "lock:released-since");
     expect(await migrated(url, `files:${back}`)).toMatchObject({ resumed: true });
     expect(filesIn(back)).toEqual(files);
     expect(rowsIn(back)).toEqual(rows);
@@ -335,6 +337,7 @@ describe("skein store migrate", () => {
       "UPDATE skein.state_values SET version = version + 1",
       "DELETE FROM skein.entries WHERE line LIKE '%Message 7%'",
       "UPDATE skein.runs SET lost = 1",
+      "INSERT INTO skein.facts VALUES ('channel.team.lock:released-since', '9999999999999 1')",
     );
     const store = await createStore({ dir: root });
     const [scope, id] = [{ userId: "ann" }, { label: "kyoto" }];

@@ -199,6 +199,7 @@ describe.each(tokenPlaces)("tokens in %s", (kind) => {
         version: () => place.engine.version(),
         watch: (listener) => place.engine.watch(listener),
         mark: () => place.engine.mark(),
+        fenceStep: () => place.engine.fenceStep(),
       };
       const clock = { now: () => books.now };
       const full = new Tokens({ engine, ledger: null }, { clock, keepsRevocations: true });

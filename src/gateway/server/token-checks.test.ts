@@ -30,6 +30,7 @@ function networkTokens() {
     version: () => inner.version(),
     watch: () => inner.watch(),
     mark: () => String(++marks),
+    fenceStep: () => inner.fenceStep(),
   };
   return { tokens: new Tokens({ engine, ledger }), slow, waiting, reads: () => reads };
 }

@@ -31,7 +31,10 @@ export interface TransactOptions {
    * tokens and event numbers.
    */
   readonly locks?: "runs" | "gateway";
-  /** `true` if the transaction's statements have no timeout. */
+  /**
+   * `true` if the transaction's statements have no timeout, and its script can take any time between two statements. The
+   * server ends the transaction only if the process is paused, or if the script blocks the event loop.
+   */
   readonly isLong?: boolean;
   /** `true` to throw `locked` instead of waiting for another process that has the lock. */
   readonly skipsLocked?: boolean;
@@ -66,6 +69,8 @@ const defaultIdleMs = 60_000;
  * over runs.
  */
 const lockedIdleMs = 4000;
+/** The same for a long transaction. A script that handles a large session can block the event loop for seconds. */
+const longLockedIdleMs = 20_000;
 const mostConflicts = 10;
 /** In milliseconds, the longest delay that timers support. */
 const longest = 2 ** 31 - 1;
@@ -200,34 +205,39 @@ export class PostgresDatabase {
   ): Promise<T> {
     return this.#retry(options.isRepeatable ?? false, async (client) => {
       let outcome: Outcome = "not stored";
+      const stop = options.isLong === true ? keepActive(client, this.#idleMsOf(options)) : () => undefined;
       try {
         const begun = this.#begin(client, actor, options);
         // Without this, the script's first statement would be sent before the lock is known to be acquired.
         if (options.skipsLocked === true) await begun;
         const [result] = await Promise.all([act(client), begun]);
+        stop();
         outcome = "unknown";
         await client.query("COMMIT");
         return result;
       } catch (error) {
         throw new FailedAttempt(error, isConnectionLost(error) ? outcome : "not stored");
+      } finally {
+        stop();
       }
     });
   }
 
-  async #begin(
-    client: pg.PoolClient,
-    actor: Actor,
-    { durability, locks, skipsLocked = false }: TransactOptions,
-  ): Promise<void> {
+  #idleMsOf({ locks, isLong = false }: TransactOptions): number {
+    if (locks === undefined) return this.#idleMs;
+    return Math.min(this.#idleMs, isLong ? longLockedIdleMs : lockedIdleMs);
+  }
+
+  async #begin(client: pg.PoolClient, actor: Actor, options: TransactOptions): Promise<void> {
+    const { durability, locks, skipsLocked = false } = options;
     const settings = `SELECT pg_backend_pid() AS pid, set_config('skein.user_id', $1, true),
       set_config('skein.run_user', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`;
     const user = actor === everyUser ? everyUserKey : userKey(actor);
     const runUser = runSettingOf(actor);
-    const idleMs = locks === undefined ? this.#idleMs : Math.min(this.#idleMs, lockedIdleMs);
     const lock = locks === "gateway" ? "skein gateway" : `skein runs ${runUser}`;
     const [, set, ...results] = await Promise.all([
       client.query("BEGIN"),
-      this.#prepare(client, settings, [user, runUser, String(idleMs)]),
+      this.#prepare(client, settings, [user, runUser, String(this.#idleMsOf(options))]),
       ...(durability === "unsynced" ? [client.query("SET LOCAL synchronous_commit = off")] : []),
       ...(locks === undefined ? [] : [client.query(skipsLocked ? tryLockText : lockText, [lock])]),
     ]);
@@ -309,6 +319,23 @@ export class PostgresDatabase {
       (broken: Error) => client.release(broken),
     );
   }
+}
+
+/**
+ * Keeps the server from ending a transaction while its script computes. If the process is paused, the server still ends
+ * it. Returns a function that must be called before the transaction ends.
+ */
+function keepActive(client: pg.PoolClient, idleMs: number): () => void {
+  let isAnswered = true;
+  const send = async () => {
+    if (!isAnswered) return;
+    isAnswered = false;
+    // Waits for the script's current statement, which has no timeout. If it fails, so does the script.
+    await client.query({ text: "SELECT", query_timeout: longest } as pg.QueryConfig).catch(() => undefined);
+    isAnswered = true;
+  };
+  const timer = setInterval(() => void send(), idleMs / 8);
+  return () => clearInterval(timer);
 }
 
 /** The lock is released at the end of the transaction. */

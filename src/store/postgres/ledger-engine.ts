@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { DurabilityChoice, Script, ScriptEngine, Whose } from "../../core/script.ts";
 import { queryRow } from "../../core/script.ts";
@@ -7,6 +8,8 @@ import { driveScript } from "./drive-script.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 const mostKnown = 10_000;
+/** So that a run's fence remains a safe integer for millions of claims. */
+const largestStep = 2 ** 32;
 
 /** Runs scripts on PostgreSQL. A change excludes other changes to the same user's runs. */
 export class PostgresEngine implements ScriptEngine {
@@ -52,6 +55,11 @@ export class PostgresEngine implements ScriptEngine {
   /** Returns a different value each time, because only a query can tell whether another process wrote. */
   mark(): string {
     return String(++this.#marks);
+  }
+
+  /** A crash of the server, or a failover, can undo a claim that was not synced. */
+  fenceStep(): number {
+    return randomInt(1, largestStep);
   }
 
   /**
