@@ -115,7 +115,7 @@ export const errorCatalogue = {
   too_large: {
     status: 413,
     text: "{what} is larger than the maximum length of a string.",
-    remedy: "Request part of it, with --limit or without --json.",
+    remedy: "Request less data with --limit, or omit --json.",
   },
   body_too_large: {
     status: 413,
@@ -206,7 +206,7 @@ export const errorCatalogue = {
   database_read_only: {
     status: 503,
     text: "The database {database} does not accept changes: {problem}.",
-    remedy: "Nothing was stored. Connect to the primary server, or end its read-only mode.",
+    remedy: "Nothing was stored. Connect to the primary server, or turn off read-only mode on this server.",
   },
   database_too_old: {
     status: 503,

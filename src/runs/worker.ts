@@ -391,7 +391,7 @@ export class Worker {
   async #sweep(): Promise<void> {
     const { runs, clock, leaseMs, report } = this.#options;
     let next = longestSweep;
-    // After the machine was suspended, this process's own leases have expired too.
+    // If the machine was suspended, this process's own leases might have expired too.
     if (clock.now() - this.#renewedAt > leaseMs / 2) await this.#beat();
     try {
       const { nextAt } = await runs.sweep();

@@ -53,7 +53,7 @@ export function ApprovalQuestion({ isGone, isWanted, hasKeys, focus, ...props }:
           <Outcome approval={approval} isExpired={isExpired} />
         )}
       </div>
-      {/* Rows of a virtual list are unfolded when they return. */}
+      {/* Keeps the arguments expanded when the virtual list unmounts this row and mounts it again. */}
       <FoldScope value={`approval ${approvalId}`}>
         <Arguments args={approval.arguments} />
       </FoldScope>

@@ -210,7 +210,7 @@ describe("toolOutput", () => {
     [
       "circular details",
       { content: [{ type: "text", text: "x" }], details: circular },
-      "details are not valid JSON",
+      "details cannot be stored as JSON",
     ],
     ["itself", circular, "contains itself"],
     ["a stream", stream(), "a stream"],

@@ -81,7 +81,7 @@ function blocksIn(returned: unknown): ToolOutput | null {
   const { content, isError, details } = returned as Readonly<Record<string, unknown>>;
   if (!Array.isArray(content) || !content.every(isBlock)) return null;
   const problem = details === undefined ? null : jsonProblem(details);
-  if (problem !== null) return failure(`its details are not valid JSON: ${problem}`);
+  if (problem !== null) return failure(`its details cannot be stored as JSON (${problem})`);
   const blocks: readonly Block[] = content.length === 0 ? text("(no output)").content : content;
   return {
     content: blocks,

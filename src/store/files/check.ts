@@ -148,7 +148,7 @@ async function checkFound(
   const what = `${finding.what}${why === null ? "" : `, and it cannot be adopted: ${why}`}`;
   const remedy =
     why === null
-      ? "Adopt it as a session of its agent; its own settings have no effect, and the original is kept next to it"
+      ? "Adopt the file as a session of this agent. Its settings have no effect. The original file is kept next to the session"
       : "Move it elsewhere, or leave it";
   found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }

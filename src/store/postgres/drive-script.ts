@@ -64,8 +64,8 @@ interface Translated {
 const translated = new Map<string, Translated>();
 
 /**
- * Translates a statement from SQLite to PostgreSQL: numbered parameters, names in their schema, the quoted column
- * `user`, JSON lists, and hints that PostgreSQL does not have.
+ * Translates a statement from SQLite to PostgreSQL: numbers the parameters, qualifies the names of tables with the
+ * schema, quotes the column `user`, rewrites JSON lists, and removes hints that PostgreSQL does not have.
  */
 function toPostgres(text: string): Translated {
   const known = translated.get(text);

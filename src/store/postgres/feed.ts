@@ -122,7 +122,7 @@ export class PostgresFeed implements EventFeed {
     } catch (error) {
       if (codeOf((error as Error).cause) !== "42501") throw error;
       const problem = "its role can only work for one user at a time";
-      const advice = "Also set the address of the role that works for all users, as postgres.workerUrl";
+      const advice = "Also set postgres.workerUrl to the address for the role that works for all users";
       const database = this.#database.name;
       throw new SkeinError("database_unavailable", { database, problem, advice }, { cause: error });
     }
