@@ -311,11 +311,10 @@ test("a result that a hook makes invalid does not discard the results that are r
   );
   const turn = skein.session({ sessionId: "s" }).send("go");
   await expect(turn.result).rejects.toMatchObject({ code: "invalid_entry" });
-  expect(await lines("s")).toEqual([
-    "user: go",
-    "assistant: (pay) (odd) (mail)",
-    "result: pay result",
-    "result: mail result",
+  const results = (await lines("s")).filter((line) => line.startsWith("result:")).toSorted();
+  expect(results).toEqual([
     expect.stringContaining("No result was recorded for this call"),
+    "result: mail result",
+    "result: pay result",
   ]);
 });
