@@ -8,8 +8,7 @@ import { removeHandedFiles } from "../sessions/attachment-files.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { scopeOfSession } from "../store/rules.ts";
 import type { WorkingStore } from "../store/work.ts";
-import { claimsHere, isOwnerGone } from "./process.ts";
-import { createTakeOverCheck, defaultLeaseMs } from "./take-over.ts";
+import { claimsHere, createTakeOverCheck, defaultLeaseMs, isOwnerGone } from "./process.ts";
 
 /** Attaches runs to a store. From then on, resets and removals of its sessions take the runs into account. */
 export function attachRuns(

@@ -295,7 +295,7 @@ test("after a suspend, a process renews its own runs before it looks for lost on
   expect(calls.slice(0, 2)).toEqual(["renew", "sweep"]);
 });
 
-test("a run whose wait is over keeps trying to resume while its database is locked", async () => {
+test("a run that has finished waiting keeps trying to resume while its database is locked", async () => {
   let tries = 0;
   let queued = 1;
   const resumed = Promise.withResolvers<void>();

@@ -315,7 +315,7 @@ export class Worker {
 
   /**
    * Resumes waiting runs in call order. Runs without a free slot stay in the list. So do runs whose row cannot be
-   * changed at the moment: their wait is over, and it has not failed.
+   * changed at the moment, because a temporary fault must not become the result of the wait.
    */
   async #resumeFirst(): Promise<void> {
     for (const each of this.#resuming.splice(0)) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTakeOverCheck } from "./take-over.ts";
+import { createTakeOverCheck } from "./process.ts";
 
 test("after a suspend, the owners of runs have one lease to renew it before others can take over", () => {
   let wall = 1_000_000;
