@@ -29,8 +29,8 @@ export function childAnnouncement(run: Run, sequel: ChildSequel, outcome: Outcom
     ...resultLines(outcome, outcome.reply ?? "", name),
     `Statistics: ${statistics(run, endedAt)}`,
     "",
-    "Next: use this result for the purpose that you spawned the session for. Once everything you are waiting for has arrived, answer in " +
-      "your own words; do not copy this message.",
+    "Next: continue the work that you spawned the session for. Once everything you are waiting for has arrived, answer in your own " +
+      "words; do not copy this message.",
   ].join("\n");
 }
 
@@ -69,14 +69,14 @@ function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
       ? "stays in this session"
       : `goes to the people on ${inLine(deliverTo.channel, maxCharacters)}`;
   return [
-    `Next: report the outcome. Your answer to this message ${place}, never to that session;`,
-    `to say more to that session, send to it. To stay silent, reply exactly ${announceSkip}.`,
+    `Next: report the outcome. Your answer to this message ${place} and is never sent to that session;`,
+    `to write to that session again, send it a new message. To stay silent, reply exactly ${announceSkip}.`,
   ].join(" ");
 }
 
 function resultLines(outcome: Outcome, text: string, name: string): readonly string[] {
   const isPartial = outcome.state !== "ok" && text.trim() !== "";
-  const title = isPartial ? "Partial result, from before it ended" : "Result";
+  const title = isPartial ? "Partial result, produced before it ended" : "Result";
   const cut =
     text.trim().length > maxCharacters
       ? [`Only the first ${maxCharacters} characters are shown; the full text is in the history of ${name}.`]
@@ -159,7 +159,7 @@ export function announcePrompt(sequel: Omit<PingPongSequel, "type" | "turn">): s
     fenceUntrusted(firstReply, longestQuote),
     "Latest reply:",
     fenceUntrusted(latestReply, longestQuote),
-    `What you reply now is posted to your channel${announceTo === undefined ? "" : ` (${inLine(announceTo.channel, 200)})`}.`,
+    `Your reply is posted to your channel${announceTo === undefined ? "" : ` (${inLine(announceTo.channel, 200)})`}.`,
     `To stay silent, reply exactly ${announceSkip}.`,
   ].join("\n");
 }

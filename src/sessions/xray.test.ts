@@ -147,7 +147,7 @@ describe("the X-ray", () => {
       content: [{ type: "text" as const, text: "r".repeat(200) }],
     };
     const context = [summary, said, answer, result];
-    const summed = `What was said before this point, in short:\n<summary>\n${summary.summary}\n</summary>`;
+    const summed = `Summary of the conversation so far:\n<summary>\n${summary.summary}\n</summary>`;
     const first = {
       role: "user" as const,
       content: [{ type: "text" as const, text: summed }, ...said.content],

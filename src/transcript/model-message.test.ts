@@ -10,7 +10,7 @@ test("[CTX8] what the model sees of each role", () => {
     timestamp: 1,
   });
   expect(modelMessage({ ...run, exitCode: 2, truncated: true })?.content).toBe(
-    "The user ran `ls`:\n(no output)\nIt ended with code 2.\nThe output is cut.",
+    "The user ran `ls`:\n(no output)\nIt exited with code 2.\nThe output is truncated.",
   );
   expect(modelMessage({ ...run, cancelled: true })?.content).toContain("cancelled");
   expect(modelMessage({ ...run, excludeFromContext: true })).toBeNull();

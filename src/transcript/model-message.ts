@@ -15,12 +15,12 @@ export function modelMessage(message: ContextMessage): TranscriptMessage | null 
       return message.excludeFromContext === true ? null : asUser(commandText(message), message.timestamp);
     case "compactionSummary":
       return asUser(
-        summaryText("What was said before this point, in short:", message.summary),
+        summaryText("Summary of the conversation so far:", message.summary),
         message.timestamp,
       );
     case "branchSummary":
       return asUser(
-        summaryText("A branch that this talk came back from, in short:", message.summary),
+        summaryText("Summary of an abandoned branch:", message.summary),
         message.timestamp,
       );
     default:
@@ -42,9 +42,9 @@ function commandText(message: BashExecutionMessage): string {
     message.cancelled === true
       ? "It was cancelled."
       : message.exitCode !== undefined && message.exitCode !== 0
-        ? `It ended with code ${message.exitCode}.`
+        ? `It exited with code ${message.exitCode}.`
         : null;
-  const cut = message.truncated === true ? "The output is cut." : null;
+  const cut = message.truncated === true ? "The output is truncated." : null;
   const parts = [`The user ran \`${message.command}\`:`, message.output || "(no output)", ending, cut];
   return parts.filter((part) => part !== null).join("\n");
 }

@@ -6,7 +6,6 @@ import type { Store } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
 import { scriptedModel } from "../../src/entry-testing.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
-import { goodSummary } from "../support/provider-stand-in.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 import { openSqliteStore } from "../support/sqlite-store.ts";
@@ -256,11 +255,9 @@ describe("text over the model's window", () => {
 
 describe("an overflow error", () => {
   test("states that the older part is omitted, and no count that would fit the window", async () => {
-    const model = scriptedModel(({ prompt }) =>
-      JSON.stringify(prompt).includes("Reply with")
-        ? { text: goodSummary }
-        : { error: { status: 500, message: "No summary today", retryable: false } },
-    );
+    const model = scriptedModel(() => ({
+      error: { status: 500, message: "No summary today", retryable: false },
+    }));
     const options = { models: { "rehearsal/script": model }, config: windowConfig };
     const { skein } = await withScript([], {}, options);
     const session = skein.session({ sessionId: "trip" });

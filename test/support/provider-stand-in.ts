@@ -46,7 +46,7 @@ export async function startStandIn(
   const requests: StandInRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const body = Buffer.concat(await incoming.toArray()).toString();
-    const isSummary = body.includes("You write the notes that stand in for the older part of a conversation");
+    const isSummary = body.includes("You write notes that replace the older part of a conversation");
     const request = { body, isSummary, headers: incoming.headers };
     requests.push(request);
     const said = reply(request, requests.length - 1);

@@ -17,7 +17,7 @@ describe("what the model sees of a message", () => {
     [
       "a shell command",
       { ...command, exitCode: 2, truncated: true },
-      "The user ran `ls`:\n(no output)\nIt ended with code 2.\nThe output is cut.",
+      "The user ran `ls`:\n(no output)\nIt exited with code 2.\nThe output is truncated.",
     ],
     ["a cancelled command", { ...command, cancelled: true }, expect.stringContaining("cancelled")],
     [

@@ -263,7 +263,7 @@ describe("how it uses results", () => {
     const answer = (await told(model, asked(first))).text;
     expect(answer).toMatch(introduction);
     const before = [user(first), assistant(answer)];
-    const summarized = user("What was said before this point, in short:\n<summary>\n## Goal\n</summary>");
+    const summarized = user("Summary of the conversation so far:\n<summary>\n## Goal\n</summary>");
     expect((await told(model, asked([summarized, user(first)]))).text).not.toMatch(introduction);
     for (const request of [second, third]) {
       const { text } = await told(model, asked([...before, user(request)]));

@@ -96,21 +96,21 @@ function characterPairs(run: string): string[] {
  * that they can be found.
  */
 const sectionRows = [
-  ["goal", "Goal", "what the user wants to have in the end; one line first, then detail"],
-  ["decisions", "Decisions", "what was decided, and why; what was tried and given up"],
-  ["openWork", "Open work", "what is done, what is under way, what comes next, what is stuck"],
-  ["constraints", "Constraints", "rules, preferences and limits that the user or the surroundings set"],
+  ["goal", "Goal", "what the user ultimately wants: one line first, then details"],
+  ["decisions", "Decisions", "what was decided and why, and what was tried and abandoned"],
+  ["openWork", "Open work", "what is done, in progress, next, and blocked"],
+  ["constraints", "Constraints", "rules, preferences and limits set by the user or the environment"],
   [
     "pendingAsks",
     "Pending asks",
-    "what the user asked and has no answer to yet, the latest ask first, in the user's words",
+    "what the user asked that has not been answered yet, latest first, in the user's own words",
   ],
   [
     "identifiers",
     "Exact identifiers",
-    "names, numbers, ids, addresses, commands, versions and error messages, to the letter",
+    "names, numbers, IDs, addresses, commands, versions and error messages, copied exactly",
   ],
-  ["files", "Files touched", "paths that were read or changed, and what was done to them"],
+  ["files", "Files touched", "paths that were read or changed, and what was changed in them"],
 ] as const;
 
 export type SectionId = (typeof sectionRows)[number][0];

@@ -26,7 +26,7 @@ describe("instructions for a summarizer", () => {
   test("ask to update the previous summary, or to add to a later one", () => {
     const newer = summaryPrompt({ ...parts, summary: "So far." });
     expect(newer).toContain("<previous-summary>\nSo far.\n</previous-summary>");
-    expect(newer).toContain("Bring them up to date");
+    expect(newer).toContain("Update them");
     const older = summaryPrompt({ ...parts, summary: "Since then.", order: "older" });
     expect(older).toContain("<later-summary>\nSince then.\n</later-summary>");
     expect(older).toContain("came after this conversation");
