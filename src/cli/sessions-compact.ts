@@ -18,7 +18,7 @@ import { pathFrom } from "./output/terminal.ts";
 export function registerSessionsCompact(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .option("--mind <text>", "instructions for the summary")
+    .option("--instructions <text>", "instructions for the summary")
     .option("--summary <text>", "your own summary; @file reads it from a file")
     .option(
       "--keep-from <entryId>",
@@ -34,16 +34,16 @@ export function registerSessionsCompact(command: Command, context: CommandContex
 interface CompactOptions {
   readonly summary?: string;
   readonly keepFrom?: string;
-  readonly mind?: string;
+  readonly instructions?: string;
 }
 
 async function compactCommand(cli: Invocation<CompactOptions>, name: string): Promise<void> {
-  const { summary, keepFrom, mind } = cli.options;
+  const { summary, keepFrom, instructions } = cli.options;
   if (summary === undefined && keepFrom === undefined) return compactByModel(cli, name);
-  if (summary !== undefined && keepFrom !== undefined && mind === undefined)
+  if (summary !== undefined && keepFrom !== undefined && instructions === undefined)
     return compactWithSummary(cli, name, { summary, keepFrom });
   throw new SkeinError("invalid_arguments", {
-    problem: "Your own summary requires both --summary and --keep-from, without --mind",
+    problem: "Your own summary requires both --summary and --keep-from, without --instructions",
     advice: "Specify both, or neither to let the session's model write the summary",
   });
 }
@@ -51,7 +51,7 @@ async function compactCommand(cli: Invocation<CompactOptions>, name: string): Pr
 async function compactByModel(cli: Invocation<CompactOptions>, name: string): Promise<void> {
   await withSkeinCalls(cli, async (open) => {
     const { key } = await resolveRef(open, name);
-    const params = { key, ...present({ instructions: cli.options.mind }), ...open.reader };
+    const params = { key, ...present({ instructions: cli.options.instructions }), ...open.reader };
     const done = await open.calls.call("sessions.compact", params);
     printCompacted(cli, done, displayKey(key, open.asker));
   });
