@@ -100,7 +100,7 @@ class Cluster {
     say(`  link        ${url}/${code}`);
     say("              open it in a browser within ten minutes; it works once\n");
     say(
-      "To see another gateway continue the runs of one that fails, kill one with kill -9 and its process ID.",
+      "To see another gateway take over the runs of one that fails, run kill -9 with the process ID of a gateway.",
     );
     say("Press Ctrl-C to stop everything and delete its data.");
   }

@@ -53,7 +53,7 @@ export function registerSessionsLs(command: Command, context: CommandContext): v
 
 export function registerSessionsSearch(command: Command, context: CommandContext): void {
   command
-    .argument("<text...>", 'words or a question; "quoted words" must occur exactly, -word must not occur')
+    .argument("<text...>", 'words or a question; "quoted words" must occur exactly; -word must not occur')
     .option("--session <ref>", "only in this session")
     .option("--role <role>", "only entries with this role: user, assistant, toolResult")
     .option(

@@ -14,7 +14,7 @@ const time = (description: string) => s.optional(s.union([s.number(), s.string()
 const parameters = s.closed({
   query: s.string({
     description:
-      'Words to search for, or a question in a sentence. Entries that contain all words come first. "Quoted words" must occur exactly, -word must not occur.',
+      'Words to search for, or a question in a sentence. Entries that contain all words come first. "Quoted words" must occur exactly; -word must not occur.',
     minLength: 1,
   }),
   sessionKey: s.optional(s.string({ description: "Search only this session." })),

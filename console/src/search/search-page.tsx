@@ -98,7 +98,7 @@ export default function SearchPage() {
       </header>
       <div ref={roving.list} className={styles.results} onKeyDown={onKeyDown} aria-busy={search.isLoading}>
         {words.trim() === "" ? (
-          <Notice text='Searches every message, answer and tool result, on every branch of every session. Enter words or a question. "Quoted words" must occur exactly, -word must not occur.' />
+          <Notice text='Searches every message, answer and tool result, on every branch of every session. Enter words or a question. "Quoted words" must occur exactly; -word must not occur.' />
         ) : search.error !== null && search.isFailed ? (
           <ErrorNotice error={search.error} />
         ) : search.isLoading ? (
