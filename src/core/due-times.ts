@@ -65,13 +65,31 @@ export function isTimeZone(name: string): boolean {
 
 /**
  * Returns the due times of a valid expression. A time of day that a clock change skips is due at the change. A time of
- * day that occurs twice is due at its first occurrence. An expression with a step, a list or a range of hours or
- * minutes is instead due at every matching time that exists, including both occurrences of a repeated time.
+ * day that occurs twice is due at its first occurrence. An expression with a step, a range or `*` for minutes or hours
+ * is instead due at every matching time that exists, including both occurrences of a repeated time.
  */
 export function dueTimes(expression: string, timeZone: string): DueTimes {
-  const cron = new Cron(expression, { timezone: timeZone, mode: "5-part", paused: true });
+  const crons = splitTimesOfDay(expression).map(
+    (each) => new Cron(each, { timezone: timeZone, mode: "5-part", paused: true }),
+  );
+  const times = (find: (cron: Cron) => Date | null | undefined) =>
+    crons.flatMap((cron) => find(cron)?.getTime() ?? []);
   return {
-    lastAt: (now) => cron.previousRuns(1, new Date(now + 1000))[0]?.getTime() ?? null,
-    nextAfter: (now) => cron.nextRun(new Date(now))?.getTime() ?? null,
+    lastAt: (now) =>
+      times((cron) => cron.previousRuns(1, new Date(now + 1000))[0]).sort(latestFirst)[0] ?? null,
+    nextAfter: (now) => times((cron) => cron.nextRun(new Date(now))).sort(earliestFirst)[0] ?? null,
   };
+}
+
+const earliestFirst = (a: number, b: number) => a - b;
+const latestFirst = (a: number, b: number) => b - a;
+
+/** Croner applies its rules for clock changes only to an expression with one minute and one hour. */
+function splitTimesOfDay(expression: string): readonly string[] {
+  const [minutes = "", hours = "", ...days] = expression.trim().split(/\s+/);
+  const isList = /^\d+(,\d+)*$/;
+  if (!isList.test(minutes) || !isList.test(hours)) return [expression];
+  return hours
+    .split(",")
+    .flatMap((hour) => minutes.split(",").map((minute) => [minute, hour, ...days].join(" ")));
 }

@@ -159,6 +159,25 @@ describe("due times", () => {
     expect(await nextOf(skein, "nightly")).toBe("2026-03-30T00:30:00.000Z");
   });
 
+  test("[SCH4] one of several times of day that a clock change skips is due when the clock changes", async () => {
+    time = at("2026-03-28T14:00:00");
+    const skein = await open({
+      checks: { cron: "0,30 2,14 * * *", timezone: "Europe/Berlin", message: "check" },
+    });
+    expect(await nextOf(skein, "checks")).toBe("2026-03-29T01:00:00.000Z");
+    time = at("2026-03-29T01:00:00");
+    await soon(() => started(skein)).toEqual(["checks"]);
+    expect(await nextOf(skein, "checks")).toBe("2026-03-29T12:00:00.000Z");
+  });
+
+  test("[SCH5] one of several times of day that occurs twice is due once", async () => {
+    time = at("2026-10-25T00:30:00");
+    const skein = await open({
+      checks: { cron: "30 2,14 * * *", timezone: "Europe/Berlin", message: "check" },
+    });
+    expect(await nextOf(skein, "checks")).toBe("2026-10-25T13:30:00.000Z");
+  });
+
   test("[SCH5] a time of day that occurs twice is due once", async () => {
     time = at("2026-10-24T12:00:00");
     const skein = await open({
