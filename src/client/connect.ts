@@ -1,9 +1,9 @@
-import type { EventFilter, EventStream } from "../protocol/calls.ts";
+import type { EventFilter } from "../protocol/calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
-import { idempotentMethods } from "../protocol/idempotent.ts";
 import type { MethodName, Params, Result } from "../protocol/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import { protocolVersion, wireLimits } from "../protocol/wire.ts";
+import { callOver } from "./call-over.ts";
 import type { ConnectionListener, ConnectionSettings } from "./connection.ts";
 import { Connection } from "./connection.ts";
 import type { ClientState, ConnectOptions, FollowOptions, SkeinClient } from "./contract.ts";
@@ -136,17 +136,15 @@ export class Client implements SkeinClient {
     return () => void this.#listeners.delete(entry);
   }
 
-  async call<M extends MethodName>(
+  call<M extends MethodName>(
     method: M,
     params: Params<M>,
-    { signal }: { readonly signal?: AbortSignal } = {},
+    options?: { readonly signal?: AbortSignal },
   ): Promise<Result<M>> {
-    if (method === "sessions.subscribe" || method === "sessions.unsubscribe") throw useEvents(method);
-    const isIdempotent = idempotentMethods.has(method);
-    return (await this.#connection.request(method, params, { signal, isIdempotent })) as Result<M>;
+    return callOver(this.#connection, method, params, options);
   }
 
-  events(filter: EventFilter = {}): EventStream {
+  events(filter: EventFilter = {}): LiveStream {
     const stream: LiveStream = new LiveStream({
       filter,
       most: this.#settings.eventsHeld,
@@ -201,9 +199,4 @@ export class Client implements SkeinClient {
   #tell(state: ClientState, error: CallError | null): void {
     for (const listener of [...this.#listeners]) listener(state, error);
   }
-}
-
-function useEvents(method: string): CallError {
-  const message = `${method} applies to a single socket, which is replaced on reconnect. Use events() or follow(), which resubscribe automatically.`;
-  return new CallError({ code: "invalid_request", message });
 }

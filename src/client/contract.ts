@@ -1,4 +1,4 @@
-import type { WatchedCalls } from "../protocol/calls.ts";
+import type { Calls, EventFilter, EventStream, WatchedCalls } from "../protocol/calls.ts";
 import type { WireError, WireErrorCode } from "../protocol/errors.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
@@ -59,6 +59,12 @@ export interface SkeinClient extends WatchedCalls {
    * `null` after `close`. Returns a function that removes the listener.
    */
   onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
+  /**
+   * Streams events from now on. The stream's own `call` uses the socket that carries the events. If there are several
+   * gateways, other calls might reach a gateway that numbers its events differently. Call `chat.live` in this way to
+   * compare its `seq` with those of the events.
+   */
+  events(filter?: EventFilter): EventStream & Calls;
   /**
    * Yields each of a session's entries once, in log order, and then each new entry as it is written, across reconnects.
    * Keeps following the session that `key` refers to at the time of the call, even after a reset moves the key to a new

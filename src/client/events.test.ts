@@ -175,6 +175,26 @@ describe("events", () => {
     await expect(reading(stream).done).rejects.toMatchObject({ code: "unauthorized" });
   });
 
+  test("calls on a stream use the socket of its events, also after a reconnect", async () => {
+    const client = await open();
+    const stream = client.events();
+    await stream.ready;
+    const sessionKey = "main";
+    for (const time of [0, 1]) {
+      await stream.call("chat.live", { sessionKey });
+      await client.call("chat.live", { sessionKey });
+      const [onStream, other] = peer.asked("chat.live").slice(-2);
+      const subscribed = () => peer.asked("sessions.subscribe")[time];
+      await soon(() => subscribed()?.socket).toBe(onStream?.socket);
+      expect(other?.socket).not.toBe(onStream?.socket);
+      peer.drop();
+    }
+    const subscribing = stream.call("sessions.subscribe", {});
+    await expect(subscribing).rejects.toMatchObject({ code: "invalid_request" });
+    stream.close();
+    await expect(stream.call("chat.live", { sessionKey })).rejects.toMatchObject({ code: "unavailable" });
+  });
+
   test("a slow reader loses deltas first, and gets a gap", async () => {
     const client = await open({ eventsHeld: 4 });
     const stream = client.events();

@@ -1,6 +1,7 @@
-import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/calls.ts";
+import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../protocol/calls.ts";
 import type { EventFrame } from "../protocol/frames.ts";
-import type { Result } from "../protocol/method-table.ts";
+import type { MethodName, Params, Result } from "../protocol/method-table.ts";
+import { callOver } from "./call-over.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
 import { isTransient, unavailable } from "./contract.ts";
 import { EventQueue } from "./event-queue.ts";
@@ -26,7 +27,7 @@ export interface StreamOptions {
 /** Delays between attempts to subscribe to a gateway that is not ready. */
 const patience = { minMs: 250, maxMs: 10_000 };
 
-export class LiveStream implements EventStream {
+export class LiveStream implements EventStream, Calls {
   readonly ready: Promise<void>;
   readonly #ready = Promise.withResolvers<void>();
   readonly #options: StreamOptions;
@@ -53,6 +54,15 @@ export class LiveStream implements EventStream {
       lost: () => undefined,
       ended: (error) => this.#end(error),
     });
+  }
+
+  /** If the socket has been lost, the call waits for the next one. */
+  call<M extends MethodName>(
+    method: M,
+    params: Params<M>,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<Result<M>> {
+    return callOver(this.#connection, method, params, options);
   }
 
   checkConnection(): void {

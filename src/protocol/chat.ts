@@ -56,7 +56,9 @@ export type HistoryPayload = s.Static<typeof HistorySchema>;
 /** `chat.live`. */
 export const LiveSchema = s.closed({
   ...sessionHead,
-  /** The last event that is reflected here. Later events continue the text. Absent outside a gateway. */
+  /**
+   * The last event of this gateway that is reflected here. Its later events continue the text. Absent outside a gateway.
+   */
   seq: s.optional(count),
   runs: s.array(
     s.closed({

@@ -8,10 +8,11 @@ vi.mock("skein/client", () => import("../../src/entry-client.ts"));
 vi.mock("../../console/src/connect/gateway.tsx", () => ({ errorText: String }));
 
 const key = "agent:main:main";
-const entry = (id: string, text: string) => ({
+const lastPageSize = 2;
+const entry = (id: string, text: string, parentId: string | null = null) => ({
   type: "message",
   id,
-  parentId: null,
+  parentId,
   message: { role: "user", content: text },
 });
 
@@ -21,6 +22,8 @@ class FakeGateway {
   runs: object[] = [];
   refusals = 0;
   subscriptions = 0;
+  /** The number of the last event that is reflected in the live answers, in the gateway of the streams and in another. */
+  readonly seqs = { here: 0, elsewhere: 0 };
   readonly #queue: ReceivedEvent[] = [];
   #wake: () => void = () => undefined;
 
@@ -28,11 +31,12 @@ class FakeGateway {
     state: "open",
     hello: { events: ["run.queued"] },
     events: () => this.#subscribe(),
-    call: (method: string, params: object) => Promise.resolve(this.#answer(method, params)),
+    call: async (method: string, params: object) => this.#answer(method, params, this.seqs.elsewhere),
   } as unknown as SkeinClient;
 
   send(event: string, payload: object): void {
-    this.#queue.push({ event, seq: 1, payload } as ReceivedEvent);
+    this.seqs.here += 1;
+    this.#queue.push({ event, seq: this.seqs.here, payload } as ReceivedEvent);
     this.#wake();
   }
 
@@ -46,13 +50,16 @@ class FakeGateway {
     const stream = {
       ready,
       close: () => undefined,
-      checkConnection: () => undefined,
+      call: async (method: string, params: object) => {
+        await ready;
+        return this.#answer(method, params, this.seqs.here);
+      },
       async *[Symbol.asyncIterator]() {
         await ready;
         while (true) yield await next();
       },
     };
-    return stream as EventStream;
+    return stream as unknown as EventStream;
   }
 
   async #next(): Promise<ReceivedEvent> {
@@ -60,10 +67,11 @@ class FakeGateway {
     return this.#queue.shift() as ReceivedEvent;
   }
 
-  #answer(method: string, { after, around }: { after?: string; around?: string }): object {
-    if (method === "chat.live") return { sessionId: "s1", leafId: null, runs: this.runs, pending: [] };
+  #answer(method: string, { after, around }: { after?: string; around?: string }, seq: number): object {
+    if (method === "chat.live") return { sessionId: "s1", leafId: null, seq, runs: this.runs, pending: [] };
     const from = this.entries.findIndex(({ id }) => id === (after ?? around));
-    const entries = this.entries.slice(after === undefined ? Math.max(from, 0) : from + 1);
+    const start = after !== undefined ? from + 1 : around !== undefined ? from : -lastPageSize;
+    const entries = this.entries.slice(start);
     const shown = around === undefined ? entries : entries.slice(0, 1);
     const page = { key, sessionId: "s1", leafId: this.entries.at(-1)?.id, hasEarlier: false };
     return { ...page, entries: shown, hasLater: shown.length < entries.length };
@@ -71,7 +79,10 @@ class FakeGateway {
 }
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
 async function opened(gateway: FakeGateway): Promise<TranscriptReader> {
@@ -80,6 +91,10 @@ async function opened(gateway: FakeGateway): Promise<TranscriptReader> {
   await pass();
   return reader;
 }
+const streamed = {
+  ...{ runId: "r", state: "running", isStreaming: true, tools: [] },
+  ...{ text: "", textOffset: 0, thinking: "", thinkingOffset: 0 },
+};
 const texts = (reader: TranscriptReader) =>
   reader.state().entries.map((each) => (each.type === "message" ? Reflect.get(each.message, "content") : ""));
 
@@ -98,9 +113,22 @@ describe("the transcript of a session", () => {
     reader.close();
   });
 
+  test("shows no redacted text after a gap that hides the redaction", async () => {
+    const gateway = new FakeGateway();
+    const later = [entry("e2", "second", "e1"), entry("e3", "third", "e2")];
+    const reader = await opened(gateway);
+    for (const each of later)
+      gateway.send("entry.appended", { sessionKey: key, sessionId: "s1", entry: each });
+    gateway.entries = [entry("e1", "redacted"), ...later];
+    gateway.send("gap", { after: 10, upTo: 12, reason: "slow" });
+    await pass();
+    expect(texts(reader)).toEqual(["redacted", "second", "third"]);
+    reader.close();
+  });
+
   test("follows a run in another process, which sends no events, until it ends", async () => {
     const gateway = new FakeGateway();
-    const run = { runId: "r", state: "running", isStreaming: false, textOffset: 0, thinking: "", tools: [] };
+    const run = { ...streamed, isStreaming: false };
     gateway.runs = [{ ...run, text: "Once" }];
     const reader = await opened(gateway);
     expect(reader.state().live.map(({ text, isStreaming }) => [text, isStreaming])).toEqual([
@@ -117,10 +145,27 @@ describe("the transcript of a session", () => {
     reader.close();
   });
 
+  test("continues an answer with the events of a gateway that its other calls do not reach", async () => {
+    vi.stubGlobal("document", { hidden: false });
+    const gateway = new FakeGateway();
+    gateway.seqs.elsewhere = 1_000_001;
+    gateway.runs = [{ ...streamed, text: "Once" }];
+    const reader = await opened(gateway);
+    gateway.send("run.delta", { runId: "r", kind: "text", delta: " upon", offset: 4, step: 1 });
+    await pass(32);
+    expect(reader.state().live.map(({ text }) => text)).toEqual(["Once upon"]);
+    gateway.send("run.ended", { runId: "r", state: "ok" });
+    await pass();
+    expect(reader.state().live).toEqual([]);
+    reader.close();
+  });
+
   test("subscribes again after a refusal, and reads what happened meanwhile", async () => {
     const gateway = new FakeGateway();
     gateway.refusals = 1;
+    gateway.seqs.elsewhere = 1_000_001;
     const reader = await opened(gateway);
+    expect(texts(reader)).toEqual(["first"]);
     gateway.entries = [entry("e1", "redacted")];
     await pass(1000);
     expect([texts(reader), gateway.subscriptions]).toEqual([["redacted"], 2]);

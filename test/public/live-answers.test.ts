@@ -40,24 +40,23 @@ async function ask(text: string, client: SkeinClient): Promise<string> {
 /** The text that a client would show: the texts from `chat.live`, followed by those from later events. */
 class Page {
   readonly received: ReceivedEvent[] = [];
-  readonly #client: SkeinClient;
+  readonly #stream: ReturnType<SkeinClient["events"]>;
   #live: Live | null = null;
 
-  constructor(client: SkeinClient) {
-    this.#client = client;
+  constructor(stream: ReturnType<SkeinClient["events"]>) {
+    this.#stream = stream;
   }
 
   static async open(client: SkeinClient): Promise<Page> {
-    const page = new Page(client);
-    const stream = client.events({ keys: [sessionKey] });
-    await stream.ready;
-    void page.#follow(stream);
+    const page = new Page(client.events({ keys: [sessionKey] }));
+    await page.#stream.ready;
+    void page.#follow();
     await page.readLive();
     return page;
   }
 
   async readLive(): Promise<Live> {
-    this.#live = await this.#client.call("chat.live", { sessionKey });
+    this.#live = await this.#stream.call("chat.live", { sessionKey });
     return this.#live;
   }
 
@@ -75,8 +74,8 @@ class Page {
     }, text);
   }
 
-  async #follow(stream: AsyncIterable<ReceivedEvent>): Promise<void> {
-    for await (const event of stream) this.received.push(event);
+  async #follow(): Promise<void> {
+    for await (const event of this.#stream) this.received.push(event);
   }
 }
 

@@ -8,6 +8,7 @@ import { startPostgresProxy } from "../support/postgres-proxy.ts";
 import type { DatabaseServer } from "../support/postgres-server.ts";
 import { migrator, roles, serverFor } from "../support/postgres-server.ts";
 import { soon } from "../support/soon.ts";
+import { SplittingProxy } from "../support/splitting-proxy.ts";
 
 let server: DatabaseServer;
 let machines: Machines;
@@ -38,6 +39,37 @@ describe("gateways on several machines that share a PostgreSQL database", () => 
     const { entries } = await here.call("sessions.entries", { key });
     const ids = entries.map(({ id }) => id);
     expect(ids.filter((id) => told.includes(id))).toEqual(told);
+  });
+
+  test("[LIV1] let a client join an answer whose calls and stream reach different ones", async () => {
+    const model = await HeldModel.start();
+    const start = { config: `agents: { main: {} }\n${model.config}` };
+    // The events of the gateway that starts first have lower numbers.
+    const streams = await machines.start("a", start);
+    const calls = await machines.start("b", start);
+    const proxy = await SplittingProxy.to({ calls, streams });
+    const client = await machines.connect(proxy, calls.token);
+    const sessionKey = "agent:main:session:story";
+    await client.call("chat.send", { sessionKey, message: "Tell me a story", idempotencyKey: "1" });
+    const request = await model.request(0);
+    request.stream("Once upon ");
+    const stream = client.events({ keys: [sessionKey] });
+    await stream.ready;
+    const read = () => stream.call("chat.live", { sessionKey });
+    await soon(async () => (await read()).runs[0]?.text).toBe("Once upon ");
+    const live = await read();
+    expect(live.seq).toBeLessThan((await client.call("chat.live", { sessionKey })).seq ?? 0);
+    request.finish("a time.");
+    let text = live.runs[0]?.text ?? "";
+    for await (const { event, seq, payload } of stream) {
+      if (event === "run.ended") break;
+      if (event !== "run.delta" || seq <= (live.seq ?? 0)) continue;
+      expect(payload.offset).toBe(text.length);
+      text += payload.delta;
+    }
+    expect(text).toBe("Once upon a time.");
+    await proxy.close();
+    model.close();
   });
 
   test("[MCH2] accept each other's tokens, and refuse a revoked one at once", async () => {

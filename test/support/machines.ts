@@ -46,7 +46,7 @@ export class Machines {
     await process.stop(signal);
   }
 
-  async connect({ url }: GatewayProcess, token: string): Promise<SkeinClient> {
+  async connect({ url }: Pick<GatewayProcess, "url">, token: string): Promise<SkeinClient> {
     const client = await connect(url, { token });
     this.#clients.add(client);
     return client;

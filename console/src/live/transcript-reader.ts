@@ -1,4 +1,4 @@
-import type { EventStream, ReceivedEvent, SkeinClient } from "skein/client";
+import type { ReceivedEvent, SkeinClient } from "skein/client";
 import { CallError } from "skein/client";
 import { errorText } from "../connect/gateway.tsx";
 import { SingleFlight } from "../connect/single-flight.ts";
@@ -50,7 +50,7 @@ export class TranscriptReader {
   #reads = new SingleFlight(() => this.#read());
   #subscription = new SingleFlight(() => this.#follow());
   #state = emptyTranscript;
-  #stream: EventStream | null = null;
+  #stream: ReturnType<SkeinClient["events"]> | null = null;
   #isClosed = false;
   #flushTimer: ReturnType<typeof setTimeout> | null = null;
   #deltas: ReceivedEvent[] = [];
@@ -180,6 +180,7 @@ export class TranscriptReader {
     try {
       for await (const event of stream) this.#receive(event);
     } catch (error) {
+      if (this.#stream === stream) this.#stream = null;
       // If the whole connection has ended, the client's state shows that.
       if (this.#isClosed || this.#client.state === "closed") return;
       this.#publish({ ...this.#state, error: errorText(error) });
@@ -216,8 +217,9 @@ export class TranscriptReader {
     const { key, userId } = this.#place;
     try {
       const reading = stale === "live" ? null : await this.#readPages(stale);
-      // Read after the pages, so that no live text is older than an answer in them.
-      const live = await this.#client.call("chat.live", {
+      // Read after the pages, so that no live text is older than an answer in them. Read from the gateway that sends the
+      // events, because each gateway numbers its events itself.
+      const live = await (this.#stream ?? this.#client).call("chat.live", {
         sessionKey: key,
         ...userParam({ userId }),
       });

@@ -32,7 +32,7 @@ export interface TranscriptState {
   /** The last entry of the displayed branch if it is not the active one. */
   readonly branchLeafId: string | null;
   readonly live: readonly LiveAnswer[];
-  /** Events up to this number are already included in `live`. */
+  /** Events up to this number are already included in `live`, which the gateway that sends the events returned. */
   readonly liveSeq: number;
   readonly pending: readonly PendingInput[];
   readonly stale: Staleness | null;
@@ -71,10 +71,8 @@ export function markStale(state: TranscriptState, stale: Staleness): TranscriptS
 export function withEvent(state: TranscriptState, event: ReceivedEvent): TranscriptState {
   switch (event.event) {
     case "gap":
-      // Another process numbers its events from the beginning. A redaction might have been among the lost events.
-      return event.payload.reason === "restart"
-        ? markStale({ ...state, liveSeq: 0 }, "all")
-        : markStale(state, "end");
+      // The lost events might include a redaction. Another process, with its own numbers, might send the next ones.
+      return markStale({ ...state, liveSeq: 0 }, "all");
     case "entry.appended":
       return withEntry(withLive(state, event), event.payload.entry as TranscriptEntry);
     case "run.ended":

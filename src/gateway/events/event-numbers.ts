@@ -3,7 +3,7 @@ import { isDiskFault } from "../../core/errors.ts";
 import type { Script, ScriptEngine } from "../../core/script.ts";
 import { changeRows, queryRow } from "../../core/script.ts";
 
-/** The sequence numbers of events. They only increase, even across restarts. */
+/** The sequence numbers of one process's events. They only increase, even across restarts. */
 export interface EventNumbers {
   /** The last number used. Before the first event, this is a number that no event will have. */
   readonly last: number;
