@@ -102,6 +102,23 @@ describe("the pool of running agents", () => {
     expect(started).toHaveLength(3);
   });
 
+  test("an acquisition that is aborted just after the agent has started frees its slot", async () => {
+    const { pool, acquire } = poolOf(1);
+    const stop = new AbortController();
+    const agent = new FakeAgent();
+    const { closed } = agent;
+    // The pool reads this once the agent holds its slot.
+    Object.defineProperty(agent, "closed", {
+      get: () => {
+        stop.abort(new Error("aborted"));
+        return closed;
+      },
+    });
+    await expect(pool.acquire("twin", "a", async () => agent, stop.signal)).rejects.toThrow("aborted");
+    await acquire("b");
+    expect(agent.isStopped).toBe(true);
+  });
+
   test("forgets an agent that dies while idle", async () => {
     const { pool, acquire } = poolOf(1);
     const first = await acquire("a");

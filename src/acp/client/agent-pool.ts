@@ -94,7 +94,11 @@ export class AgentPool<A extends PooledAgent> {
     );
     slot.started = starting;
     this.#starting.add(starting);
-    return unlessAborted(starting, signal);
+    return unlessAborted(starting, signal).catch((error: unknown) => {
+      // The run was aborted after its agent had started, so no caller returns this agent to the pool.
+      if (slot.agent !== null) void this.#drop(sessionId, slot);
+      throw error;
+    });
   }
 
   idleAgent(sessionId: string): A | null {
