@@ -93,7 +93,7 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
   const spent = isOurs
     ? {
         totalTokens: toTokenCount(digest.totalTokens + tokens),
-        costUsd: cost === undefined || digest.costUsd === null ? null : digest.costUsd + cost,
+        costUsd: cost === undefined || digest.costUsd === null ? null : toCost(digest.costUsd + toCost(cost)),
       }
     : {};
   return { ...digest, ...named, ...spent, contextTokens: tokens > 0 ? tokens : digest.contextTokens };
@@ -102,6 +102,13 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
 /** Other programs can report any number. The index accepts only integers. */
 export function toTokenCount(value: unknown): number {
   return typeof value === "number" && value > 0 ? Math.min(Math.round(value), Number.MAX_SAFE_INTEGER) : 0;
+}
+
+/** In US dollars. The index sorts costs as integers, in millionths of a dollar. */
+const maxCost = 9_000_000_000;
+
+function toCost(value: unknown): number {
+  return typeof value === "number" && value > 0 ? Math.min(value, maxCost) : 0;
 }
 
 /** Returns the first line under the heading "Goal". */

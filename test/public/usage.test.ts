@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Params } from "../../src/entry-client.ts";
+import type { SessionPage } from "../../src/entry-store.ts";
 import type { Family } from "../support/family.ts";
 import { withParts } from "../support/family.ts";
 import type { MountedOverHttp } from "../support/mounted-gateway.ts";
@@ -52,6 +53,21 @@ async function openUsage(): Promise<MountedOverHttp> {
   opened.push(gateway);
   return gateway;
 }
+
+test("[ST31] a list by cost continues after a session whose file reports an impossible cost", async () => {
+  const family = await withParts({}, { dir: newFolder() });
+  const keys = [main, trip, "agent:main:session:home"];
+  for (const key of keys) await spend(family, "ann", key, [10, key === main ? 1 : 1e300]);
+  const seen: string[] = [];
+  for (let cursor: string | null = null, page = 0; page < keys.length; page++) {
+    const options = { sort: "cost" as const, limit: 1, ...(cursor === null ? {} : { cursor }) };
+    const list: SessionPage = await family.skein.store.sessions.list({ userId: "ann" }, options);
+    seen.push(...list.sessions.map(({ key }) => key));
+    cursor = list.nextCursor;
+  }
+  expect(seen.toSorted()).toEqual(keys.toSorted());
+  expect(seen.at(-1)).toBe(main);
+});
 
 describe("sessions.usage", () => {
   test("groups by session and user, over all users for an admin", async () => {
