@@ -14,15 +14,9 @@ export function modelMessage(message: ContextMessage): TranscriptMessage | null 
     case "bashExecution":
       return message.excludeFromContext === true ? null : asUser(commandText(message), message.timestamp);
     case "compactionSummary":
-      return asUser(
-        summaryText("Summary of the conversation so far:", message.summary),
-        message.timestamp,
-      );
+      return asUser(summaryText("Summary of the conversation so far:", message.summary), message.timestamp);
     case "branchSummary":
-      return asUser(
-        summaryText("Summary of an abandoned branch:", message.summary),
-        message.timestamp,
-      );
+      return asUser(summaryText("Summary of an abandoned branch:", message.summary), message.timestamp);
     default:
       return null;
   }
