@@ -3,14 +3,15 @@ import { reader, reference } from "./fields.ts";
 import { method } from "./method.ts";
 
 /** The action that maintenance would take on a session, and why. */
-export const MaintenanceDecisionSchema = s.closed({
+const decisionFields = {
   userId: s.optional(s.string()),
   key: s.string(),
   sessionId: s.string(),
   action: s.choice(["archive", "trash", "purge"]),
   rule: s.string(),
   why: s.string(),
-});
+};
+export const MaintenanceDecisionSchema = s.closed(decisionFields);
 export type MaintenanceDecisionPayload = s.Static<typeof MaintenanceDecisionSchema>;
 
 /** How maintenance affects one session. The first line is `now: …`, followed by a line for each rule. */
@@ -21,13 +22,14 @@ export const ExplainedSchema = s.closed({
 });
 
 /**
- * `maintenance.run`: the planned actions and the completed ones. With mode `warn` or `dryRun`, no actions are carried
- * out.
+ * `maintenance.run`: the planned actions, the completed ones and the ones that failed. With mode `warn` or `dryRun`, no
+ * actions are carried out.
  */
 export const MaintenanceReportSchema = s.closed({
   mode: s.choice(["warn", "enforce"]),
   decisions: s.array(MaintenanceDecisionSchema),
   done: s.array(MaintenanceDecisionSchema),
+  failed: s.optional(s.array(s.closed({ ...decisionFields, problem: s.string() }))),
   explained: s.optional(ExplainedSchema),
 });
 export type MaintenanceReportPayload = s.Static<typeof MaintenanceReportSchema>;

@@ -3,7 +3,7 @@ import { defaultConfig } from "../config/load.ts";
 import { said } from "../conformance/expect.ts";
 import type { Scope } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { runMaintenance } from "./maintain.ts";
+import { failedPayload, runMaintenance } from "./maintain.ts";
 import type { MaintenanceRules } from "./plan-maintenance.ts";
 
 const day = 86_400_000;
@@ -117,5 +117,29 @@ describe("maintenance", () => {
     expect(decisions.map(({ sessionId }) => sessionId)).toEqual(["old", "new"]);
     expect(done.map(({ sessionId }) => sessionId)).toEqual(["new"]);
     expect((await sessions.get(ann, "old"))?.meta).toEqual({ displayName: "kept" });
+  });
+
+  test("a session that cannot be changed is reported with the reason, and the others are changed", async () => {
+    const { store, now } = await prepared();
+    const { sessions } = store;
+    const failing = new Proxy(sessions, {
+      get: (target, name) =>
+        name !== "patch"
+          ? Reflect.get(target, name)
+          : async (...args: Parameters<typeof sessions.patch>) => {
+              if (args[1] === "old") throw new Error("It is damaged.");
+              return sessions.patch(...args);
+            },
+    });
+    const { done, failed } = await runMaintenance({
+      store: { sessions: failing },
+      users: ["ann"],
+      now: now(),
+      runs: null,
+      rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 1 }),
+    });
+    expect(done.map(({ sessionId }) => sessionId)).toEqual(["new"]);
+    const { failed: shown } = failedPayload(failed);
+    expect(shown).toMatchObject([{ sessionId: "old", action: "archive", problem: "It is damaged." }]);
   });
 });

@@ -1,7 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
 import { present } from "../core/present.ts";
-import { formatBytes, formatCount, formatDuration } from "../core/text.ts";
+import { formatBytes, formatCount, formatDuration, thrownText } from "../core/text.ts";
 import type { MaintenanceDecisionPayload, MaintenanceReportPayload } from "../protocol/upkeep.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { ListedSession, Scope, SessionMeta, Store, TrashedSession } from "../store/contract.ts";
@@ -32,11 +32,18 @@ interface MaintenanceReport {
   readonly decisions: readonly MaintenanceDecision[];
   /** The decisions that were carried out. Empty in `warn` mode. */
   readonly done: readonly MaintenanceDecision[];
+  /** The decisions that could not be carried out, each with its error. */
+  readonly failed: readonly FailedDecision[];
   /**
    * One line per rule, explaining how it applies to the session in `explainUid`. `null` if no explanation was
    * requested.
    */
   readonly explained: readonly string[] | null;
+}
+
+interface FailedDecision {
+  readonly decision: MaintenanceDecision;
+  readonly error: unknown;
 }
 
 const pageSize = 1000;
@@ -55,16 +62,23 @@ export async function runMaintenance(
   const input = await inputFor(work);
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
+  const failed: FailedDecision[] = [];
   const explained = explainUid === undefined ? null : explain(input, explainUid);
-  if (mode === "warn" || dryRun || explained !== null) return { mode, decisions, done, explained };
+  const report = { mode, decisions, done, failed, explained };
+  if (mode === "warn" || dryRun || explained !== null) return report;
   for (const batch of batchesOf(decisions)) {
     signal?.throwIfAborted();
     const results = await Promise.all(
-      batch.map((decision) => carryOut(work, decision, input).catch(unlessChanged)),
+      batch.map((decision) =>
+        carryOut(work, decision, input)
+          .catch(unlessChanged)
+          // One session that is locked or damaged must not prevent maintenance of the others.
+          .catch((error: unknown) => void failed.push({ decision, error })),
+      ),
     );
     done.push(...batch.filter((_, index) => results[index]));
   }
-  return { mode, decisions, done, explained };
+  return report;
 }
 
 function explain(input: MaintenanceInput, sessionUid: string): readonly string[] {
@@ -120,8 +134,8 @@ async function carryOut(
     return removedAt !== undefined && store.sessions.purge(scope, sessionId, { ifRemovedAt: removedAt });
   }
   const updatedAt = sessions.find((each) => each.uid === uid)?.updatedAt;
-  const now = await store.sessions.get(scope, sessionId);
-  if (now === null || now.uid !== uid || updatedAt === undefined) return false;
+  const [now] = await store.sessions.find(scope, { by: "uid", uid });
+  if (now === undefined || updatedAt === undefined) return false;
   // Checked again within the write so that a session in use is not removed.
   const unused = { ifUpdatedAt: updatedAt };
   if (action === "trash") return store.sessions.remove(scope, sessionId, unused);
@@ -249,6 +263,17 @@ function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }:
 export function decisionPayload(decision: MaintenanceDecision): MaintenanceDecisionPayload {
   const { userId, key, sessionId, action, rule, why } = decision;
   return present({ userId, key, sessionId, action, rule, why });
+}
+
+/** Returns the decisions that failed, if any, in the format used for reports. */
+export function failedPayload(failed: readonly FailedDecision[]): Pick<MaintenanceReportPayload, "failed"> {
+  if (failed.length === 0) return {};
+  return {
+    failed: failed.map(({ decision, error }) => ({
+      ...decisionPayload(decision),
+      problem: thrownText(error),
+    })),
+  };
 }
 
 /** Returns the explanation of the rules for one session if it was requested. */

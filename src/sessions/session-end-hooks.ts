@@ -60,7 +60,7 @@ export class SessionEndHooks<S extends Store & { readonly sessions: WorkingSessi
     options: Omit<ResetRequest, "why"> = {},
   ): Promise<ResetResult> {
     const { sessions } = this.#plain;
-    const session = await sessions.get(scope, sessionId);
+    const session = await findById(sessions, scope, sessionId);
     // The store throws the appropriate error.
     if (session === null) return sessions.reset(scope, sessionId, options);
     const done = await this.reset(scope, session, { ...options, why: "The reset was requested." });
@@ -73,7 +73,7 @@ export class SessionEndHooks<S extends Store & { readonly sessions: WorkingSessi
 
   async #remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean> {
     const { sessions } = this.#plain;
-    const session = this.#hooks.has("session_end") ? await sessions.get(scope, sessionId) : null;
+    const session = this.#hooks.has("session_end") ? await findById(sessions, scope, sessionId) : null;
     const isRemoved = await sessions.remove(scope, sessionId, options);
     if (isRemoved && session !== null) await this.#notifyEnd(session, "removed");
     return isRemoved;
@@ -108,4 +108,14 @@ export class SessionEndHooks<S extends Store & { readonly sessions: WorkingSessi
     const { key, sessionId } = session;
     await this.#hooks.notify("session_end", { key, sessionId, reason, ctx }).catch(this.#report);
   }
+}
+
+/** Unlike `get`, also returns a session whose log is missing. */
+async function findById(
+  sessions: Pick<SessionStore, "find">,
+  scope: Scope,
+  sessionId: string,
+): Promise<SessionRecord | null> {
+  const [session] = await sessions.find(scope, { by: "sessionId", sessionId });
+  return session ?? null;
 }

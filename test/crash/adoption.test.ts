@@ -5,19 +5,21 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Recovery } from "../../src/entry-store.ts";
 import { createStore } from "../../src/entry-store.ts";
 import { parseSession, SessionTree } from "../../src/index.ts";
 import { sessionText, userLine } from "../support/session-text.ts";
-import { append, ids } from "../support/store-calls.ts";
+import { append, create, ids, listed, refused } from "../support/store-calls.ts";
 
 const golden = fileURLToPath(new URL("../golden/sessions/", import.meta.url));
 const scope = { agentId: "main" };
@@ -40,6 +42,25 @@ async function opened(root: string) {
   const reports: Recovery[] = [];
   const store = await createStore({ dir: root, report: (found) => reports.push(found) });
   return { store, reports };
+}
+
+/** Changes a complete adoption of `t.jsonl` to what is left if its process dies before a certain step. */
+function undo(root: string, sessions: string, step: string): void {
+  const path = (ending: string) => join(sessions, `t${ending}`);
+  rmSync(path(".jsonl"));
+  if (step !== "linking the working set") renameSync(path(".jsonl.orig"), path(".jsonl"));
+  if (step === "writing the log") rmSync(path(".log.jsonl"));
+  const db = new DatabaseSync(join(root, "work.db"), { timeout: 30_000 });
+  db.exec("UPDATE sessions SET state = 'forking'");
+  db.exec("DELETE FROM dirty");
+  db.close();
+}
+
+/** Makes the next start of a store the first one. */
+function forgetStart(root: string): void {
+  const db = new DatabaseSync(join(root, "work.db"), { timeout: 30_000 });
+  db.exec("DELETE FROM facts WHERE name = 'begun'");
+  db.close();
 }
 
 describe("files of other programs", () => {
@@ -154,6 +175,78 @@ describe("files of other programs", () => {
     await append(store, scope, "t", "y");
     expect(await ids(store, scope, "t")).toEqual(["x", "y"]);
     await store.close();
+  });
+
+  test.each([
+    ["writing the log", "first"],
+    ["moving the file", "first"],
+    ["linking the working set", "first"],
+    ["writing the log", "later"],
+    ["moving the file", "later"],
+    ["linking the working set", "later"],
+  ])(
+    "[ADM1] [FS20] an adoption whose process died before %s is repeated after a %s start",
+    async (step, start) => {
+      const time = "2026-01-01T00:00:00.000Z";
+      const lines = [
+        { type: "session", id: "t", timestamp: time, cwd: "/theirs" },
+        { type: "message", timestamp: time, message: { role: "user", content: "Hi" } },
+      ];
+      const text = `${lines.map((line) => JSON.stringify(line)).join("\n")}\ndamaged\n`;
+      const { root, sessions } = foreignRoot({ "t.jsonl": text });
+      await (await opened(root)).store.close();
+      undo(root, sessions, step);
+      if (start === "first") forgetStart(root);
+      const { store } = await opened(root);
+      if (start === "first") expect(await listed(store, scope)).toEqual(["t"]);
+      const record = await store.sessions.get(scope, "t");
+      expect(record).toMatchObject({ key: "agent:main:session:t", cwd: "", meta: { importedFrom: {} } });
+      expect(await ids(store, scope, "t")).toHaveLength(1);
+      await append(store, scope, "t", "y");
+      expect(await ids(store, scope, "t")).toHaveLength(2);
+      await store.close();
+      expect(readFileSync(join(sessions, "t.jsonl.orig"), "utf8")).toBe(text);
+      const { header } = parseSession(readFileSync(join(sessions, "t.log.jsonl")));
+      expect(header).toMatchObject({ version: 3, skein: { uid: record?.uid } });
+    },
+  );
+
+  test("[FS20] a foreign file does not replace a lost log", async () => {
+    const { root, sessions } = foreignRoot({});
+    const { store } = await opened(root);
+    await create(store, scope, "t");
+    await append(store, scope, "t", "a");
+    await store.close();
+    rmSync(join(sessions, "t.log.jsonl"));
+    writeFileSync(join(sessions, "t.jsonl"), sessionText(userLine("x", null, "Hi")));
+    const again = await opened(root);
+    await refused("unreadable_file", () => ids(again.store, scope, "t"));
+    await again.store.close();
+    expect(existsSync(join(sessions, "t.log.jsonl"))).toBe(false);
+  });
+
+  test("[FS20] a file whose ID is in the trash is left alone by a start, a restore and a purge", async () => {
+    const { root, sessions } = foreignRoot({});
+    const { store } = await opened(root);
+    await create(store, scope, "t");
+    await append(store, scope, "t", "a");
+    await store.sessions.remove(scope, "t");
+    await store.close();
+    const file = join(sessions, "t.jsonl");
+    const text = sessionText(userLine("x", null, "Hi")).replace('"id":"s"', '"id":"t"');
+    writeFileSync(file, text);
+    const again = await opened(root);
+    expect(again.reports).toMatchObject([{ kind: "not_taken_in", file }]);
+    await refused("conflict", () => again.store.sessions.restore(scope, "t"), file);
+    renameSync(file, `${file}.away`);
+    await again.store.sessions.restore(scope, "t");
+    expect(await ids(again.store, scope, "t")).toEqual(["a"]);
+    await again.store.sessions.remove(scope, "t");
+    renameSync(`${file}.away`, file);
+    await again.store.sessions.purge(scope, "t");
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect(await again.store.sessions.get(scope, "t")).toMatchObject({ leafId: "x" });
+    await again.store.close();
   });
 
   test("[FS21] sessions.json lists every session of the agent, the last used first", async () => {

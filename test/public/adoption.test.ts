@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -217,6 +217,44 @@ test("[ADM6] a log that an intact work.db does not know is adopted as a found fi
   );
   await start();
   await expectHarmless("evil", "agent:main:session:evil");
+});
+
+test("[ADM6] a copied log whose session was once adopted is adopted again", async () => {
+  mkdirSync(sessions, { recursive: true });
+  writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
+  await start();
+  await expectHarmless("evil", "agent:main:session:evil");
+  await stop();
+  const from = root;
+  root = join(home, "copy");
+  sessions = join(root, "agents/main/sessions");
+  await start();
+  await stop();
+  cpSync(join(from, "agents"), join(root, "agents"), { recursive: true });
+  expect(await doctor("--fix")).toContainEqual(
+    expect.objectContaining({ file: join(sessions, "evil.log.jsonl"), fixed: true }),
+  );
+  await start();
+  const { messages } = await client.call("chat.history", { sessionKey: "evil" });
+  expect(messages.map(({ role }) => role)).toEqual(["user", "user", "assistant"]);
+  const kept = readdirSync(sessions).filter((name) => name.includes(".bak-"));
+  expect(kept.map((name) => readFileSync(join(sessions, name), "utf8"))).toContain(hostile("evil"));
+});
+
+test("[ADM6] a log that cannot be adopted keeps its name", async () => {
+  await start();
+  await say("main", "first");
+  const { key, sessionId } = await client.call("sessions.get", { key: "main" });
+  await stop();
+  const copy = join(sessions, "copy.log.jsonl");
+  const text = readFileSync(join(sessions, `${sessionId}.log.jsonl`), "utf8");
+  writeFileSync(copy, text);
+  const found = (await doctor("--fix")).filter(({ file }) => file === copy);
+  expect(found).toMatchObject([{ fixed: false }]);
+  expect(readFileSync(copy, "utf8")).toBe(text);
+  expect(existsSync(join(sessions, "copy.jsonl"))).toBe(false);
+  await start();
+  expect(await client.call("sessions.get", { key: "main" })).toMatchObject({ key, sessionId });
 });
 
 test("[ADM7] logs keep their metadata when work.db is lost", async () => {

@@ -219,6 +219,17 @@ describe("skein restore", () => {
     expect(readdirSync(target)).toEqual(["mine"]);
   });
 
+  test.skipIf(process.platform === "win32")("copies a file whose name contains a backslash", async () => {
+    const name = join("agents", "main", "attachments", "trip", "a\\b.txt");
+    mkdirSync(join(home, "root", name, ".."), { recursive: true });
+    writeFileSync(join(home, "root", name), "kept");
+    await makeBackup();
+    const target = join(folder.path, "target");
+    const { code, err } = await restore(target);
+    expect(code, err).toBe(0);
+    expect(readFileSync(join(target, name), "utf8")).toBe("kept");
+  });
+
   test.each<[string, () => void, string]>([
     ["has other bytes", () => flip(join(backup, "work.db")), "work.db"],
     ["is longer", () => appendFileSync(join(backup, "work.db"), "x"), "work.db"],

@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { TokenRow } from "../../protocol/tokens.ts";
 import { listUsers } from "../../sessions/list-users.ts";
-import { decisionPayload, explainedPayload, runMaintenance } from "../../sessions/maintain.ts";
+import { decisionPayload, explainedPayload, failedPayload, runMaintenance } from "../../sessions/maintain.ts";
 import { createLinkCode } from "../auth/link-codes.ts";
 import type { TokenUser } from "../auth/principal.ts";
 import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
@@ -32,6 +32,7 @@ export function upkeepHandlers(
         mode: report.mode,
         decisions: report.decisions.map(decisionPayload),
         done: report.done.map(decisionPayload),
+        ...failedPayload(report.failed),
         ...explainedPayload(session, report.explained),
       };
     },

@@ -8,22 +8,23 @@ import type { Json, Scope } from "../contract.ts";
 import { claimsForDisplay, harmlessMeta, metaOf } from "../session-meta.ts";
 import { copyTree } from "../session-trees.ts";
 import { parseJson, readOwn, replaceWhole } from "./disk.ts";
+import { finishFork } from "./fork-claims.ts";
 import { listingName } from "./index-service.ts";
 import type { FoundAgent } from "./layout.ts";
 import { agentsIn, homeOf, namesIn, ownerOf, sessionPaths, sessionsFolder, sessionsIn } from "./layout.ts";
 import { idFromName, notSessionReason } from "./lone-file.ts";
 import type { StoreFolder } from "./rebuild.ts";
-import { claimFreeNames, userFrom } from "./rebuild.ts";
+import { adoptedFrom, claimFreeNames, orProblem, userFrom } from "./rebuild.ts";
 import type { SessionRow } from "./work-db.ts";
 import { headerOf } from "./work-db.ts";
-import { WriteLock } from "./write-lock.ts";
+import { underLock, WriteLock } from "./write-lock.ts";
 
 /**
  * Turns a session file from another program (pi, OpenClaw) in one of Skein's folders into a session. Its log is written
  * with the same entry IDs, and the file is kept as `<sessionId>.jsonl.orig`. The session becomes visible once it is
- * complete. An interrupted adoption is repeated or completed at the next start. Damaged lines are kept only in the
- * original. Of the file's metadata, only restrictions take effect. The session uses its agent's working directory. If
- * the file cannot be adopted, reports the reason and returns `null`.
+ * complete. The next start completes an interrupted adoption, or undoes it so that it can be repeated. Damaged lines
+ * are kept only in the original. Of the file's metadata, only restrictions take effect. The session uses its agent's
+ * working directory. If the file cannot be adopted, reports the reason and returns `null`.
  */
 export async function adoptFile(
   folder: StoreFolder,
@@ -59,7 +60,7 @@ export function lookAt(
   name: string,
 ): ForeignFile | { readonly problem: string } | null {
   const path = join(sessionsFolder(folder.root, agent), name);
-  const read = readForeign(folder, path);
+  const read = orProblem(() => readForeign(folder, path));
   if (read === null || "problem" in read) return read;
   const whose = userFrom(read.tree.header, agent.userId);
   if ("problem" in whose) return whose;
@@ -132,7 +133,7 @@ async function adoptUnderLock(
   const { damaged } = await putAside(folder, file, row, read, original);
   if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
   const live: SessionRow = { ...row, state: "live" };
-  work.finishFork(live);
+  finishFork(work, live);
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
   const note = `it has been adopted as session ${row.key}; the original is next to it${loss}`;
   const { userId, key } = live;
@@ -205,7 +206,7 @@ export async function adoptAll(folder: StoreFolder): Promise<number> {
 
 /**
  * Adopts a log that is missing from an intact `work.db`. This store did not write the log, so it is treated like a file
- * from another program.
+ * from another program. If it cannot be adopted, all files keep their names.
  */
 export async function adoptLog(
   folder: StoreFolder,
@@ -213,19 +214,28 @@ export async function adoptLog(
   sessionId: string,
 ): Promise<SessionRow | null> {
   const { root, disk, work } = folder;
-  const { log, working, lock: lockPath } = sessionPaths(root, agent, sessionId);
-  const lock = new WriteLock(lockPath, folder.lock);
-  await lock.acquire();
-  try {
+  const { log, working, lock } = sessionPaths(root, agent, sessionId);
+  const ending = `.bak-${process.pid}-${folder.lock.clock.now()}`;
+  const moves = [
+    // The original from an earlier adoption. This log is kept under its name.
+    [`${working}.orig`, `${log}${ending}`],
+    [working, `${working}${ending}`],
+    [log, working],
+  ] as const;
+  const isMoved = await underLock(lock, folder.lock, async () => {
     const isKnown = work.inFolder(agent.home, agent.agentId, sessionId) !== null;
-    if (isKnown || disk.kind(log) !== "file") return null;
-    const copy = `${working}.bak-${process.pid}-${folder.lock.clock.now()}`;
-    if (disk.kind(working) !== null) disk.rename(working, copy);
-    disk.rename(log, working);
-  } finally {
-    lock.release();
-  }
-  return adoptFile(folder, agent, basename(working));
+    if (isKnown || disk.kind(log) !== "file") return false;
+    for (const [from, to] of moves) if (disk.kind(from) !== null) disk.rename(from, to);
+    return true;
+  });
+  if (!isMoved) return null;
+  const row = await adoptFile(folder, agent, basename(working));
+  if (row !== null) return row;
+  await underLock(lock, folder.lock, async () => {
+    if (disk.kind(log) !== null || disk.kind(working) !== "file") return;
+    for (const [from, to] of moves.toReversed()) if (disk.kind(to) !== null) disk.rename(to, from);
+  });
+  return null;
 }
 
 /** Adopts an unclaimed session file in one of the scope's folders. Returns `null` if there is none. */
@@ -286,13 +296,6 @@ function rowFor(folder: StoreFolder, { agent, path, sessionId }: ForeignFile, tr
     removedAt: null,
     todo: null,
   };
-}
-
-/** Returns the file that a session was adopted from, or `null` if it was not adopted. */
-export function adoptedFrom({ first }: SessionRow): { readonly file: string; readonly at: string } | null {
-  const { importedFrom } = first.meta;
-  const { file, adoptedAt } = isRecord(importedFrom) ? importedFrom : {};
-  return typeof file === "string" && typeof adoptedAt === "string" ? { file, at: adoptedAt } : null;
 }
 
 /** Returns the key that another program's `sessions.json` lists for a session. */

@@ -350,11 +350,14 @@ function readManifest(disk: Disk, backup: string): BackupManifest {
   return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
 }
 
+/** A backslash is part of a name, except on Windows. */
+const plainName = sep === "\\" ? /^[^.\\\0][^\\\0]*$/ : /^[^.\0][^\0]*$/;
+
 /** Allows only known files at the top level. For example, a `token` file would give the backup's author access. */
 function checkListed(manifest: string, file: Partial<BackupFile>, configuration: string | null): void {
   const { path, bytes, sha256 } = file;
   const names = typeof path === "string" ? path.split("/") : [];
-  const isPlain = names.every((name) => /^[^.\\\0][^\\\0]*$/.test(name));
+  const isPlain = names.every((name) => plainName.test(name));
   const isPlaced = names.length > 1 || [workDbName, "user.json", configuration].includes(path ?? "");
   const isConfig = path !== configuration || /^skein\.(?:yaml|yml|json)$/.test(path ?? "");
   const isMeasured = Number.isSafeInteger(bytes) && typeof sha256 === "string";

@@ -80,6 +80,39 @@ export function blobsInTrash(root: string, disk: Disk): string[] {
   );
 }
 
+/** A blob's file, as it was when it was found. */
+export interface FoundBlob {
+  readonly place: AgentPlace;
+  readonly folder: string;
+  readonly sha256: string;
+  readonly stamp: string;
+}
+
+/** Finds the files of blobs in agents' folders. */
+export function findBlobs(
+  { root, disk }: Pick<BlobDisk, "root" | "disk">,
+  places: readonly AgentPlace[],
+  hashes: readonly string[],
+): FoundBlob[] {
+  const folders = new Map(places.map((place) => [blobsFolder(root, place), place]));
+  return [...folders].flatMap(([folder, place]) =>
+    [...new Set(hashes)].flatMap((sha256) => {
+      const stamp = stampOf(disk, join(folder, sha256));
+      return stamp === null ? [] : [{ place, folder, sha256, stamp }];
+    }),
+  );
+}
+
+/** Whether a blob has been neither deleted nor put again since it was found. */
+export function isUnchanged(disk: Disk, { folder, sha256, stamp }: FoundBlob): boolean {
+  return stampOf(disk, join(folder, sha256)) === stamp;
+}
+
+function stampOf(disk: Disk, path: string): string | null {
+  const stat = disk.stat(path);
+  return stat === null ? null : `${stat.identity} ${stat.modifiedAt} ${stat.changedAt}`;
+}
+
 const graceMs = 24 * 60 * 60 * 1000;
 
 /** Deletes unreferenced blobs that are older than a day. The index must be up to date with all logs. */

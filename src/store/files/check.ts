@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { adoptedFrom, adoptFile, adoptLog, lookAt } from "./adopt-file.ts";
+import { adoptFile, adoptLog, lookAt } from "./adopt-file.ts";
 import { readOwn } from "./disk.ts";
 import type { FoundAgent } from "./layout.ts";
 import {
@@ -16,6 +16,7 @@ import {
   workDbName,
 } from "./layout.ts";
 import type { StoreFolder } from "./rebuild.ts";
+import { adoptedFrom, orProblem } from "./rebuild.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
@@ -198,7 +199,14 @@ async function checkLogs(check: FolderCheck): Promise<void> {
       .filter((path) => checkRegular(check, path, path === working))
       .includes(file);
     if (isBlocked) continue;
-    const bytes = readOwn(disk, file);
+    const read = orProblem(() => ({ bytes: readOwn(disk, file) }));
+    if ("problem" in read) {
+      const what = `The log was not checked because ${read.problem}`;
+      const remedy = "Check the disk and the permissions, or restore it from a backup";
+      addFinding(check, { area: "logs", severity: "error", file, what, remedy });
+      continue;
+    }
+    const { bytes } = read;
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
       addFinding(check, { area: "logs", severity: "error", file, what: "The log is missing", remedy });

@@ -274,6 +274,21 @@ function notRegular(file: string, isFolder: boolean): SkeinError {
   return new SkeinError("unreadable_file", { file, problem, advice });
 }
 
+/**
+ * Gives an error from the disk a code of the catalog. If file descriptors have run out, the error stays as it is because
+ * it does not concern this file.
+ */
+export function withDiskCode<T>(
+  error: T,
+  code: "write_failed" | "unreadable_file",
+  file: string,
+  advice: string,
+): T | SkeinError {
+  if (!(error instanceof Error) || error instanceof SkeinError) return error;
+  if (codeOf(error) === "" || isOutOfDescriptors(error)) return error;
+  return new SkeinError(code, { file, problem: error.message, advice }, { cause: error });
+}
+
 /** Whether a write failed because the disk is full, read-only or failing. Reads might still work. */
 export function isWriteFailure(error: unknown): boolean {
   return ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(codeOf(error));

@@ -9,9 +9,11 @@ import type { Redaction } from "../contract.ts";
 import type { RedactionTarget, Tombstones } from "../redact.ts";
 import { checkRedactable, findRedacted, redactionOf, removedEntriesOf, withTombstones } from "../redact.ts";
 import { hashesIn } from "../session-trees.ts";
-import { blobsInTrash } from "./blobs.ts";
+import type { FoundBlob } from "./blobs.ts";
+import { blobsInTrash, findBlobs, isUnchanged } from "./blobs.ts";
 import { readWhole, replaceWhole } from "./disk.ts";
-import { blobsFolder, listCopies, sessionPaths } from "./layout.ts";
+import { trashUser } from "./fork-claims.ts";
+import { listCopies, sessionPaths } from "./layout.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import { isMakerAlive } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -62,7 +64,7 @@ export async function redactEntries(
   const uids = await redactWork();
   const rows = [row, ...pass.done.map((each) => each.row)];
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
-  await dropBlobs(catalog, rows, hashes);
+  await dropBlobs(catalog, findBlobs(catalog.settings, rows, hashes));
   await catalog.erase(rows, uids);
   // Published even if nothing changed, because an earlier attempt might have failed before publishing.
   const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isVisible);
@@ -223,56 +225,78 @@ function placeName({ uid, state }: SessionRow): string {
 }
 
 /**
- * Deletes the removed content's blobs if nothing else refers to them, from the folders of all agents that had the
- * content.
+ * Deletes blobs that nothing refers to anymore. Keeps a blob that has been put again, because the message that refers to
+ * it might not have been written yet.
  */
-async function dropBlobs(
-  catalog: SessionCatalog,
-  rows: readonly SessionRow[],
-  hashes: readonly string[],
-): Promise<void> {
+async function dropBlobs(catalog: SessionCatalog, blobs: readonly FoundBlob[]): Promise<void> {
   const { ledger, attendance } = catalog.work;
-  const isInUse = (sha256: string) => runOn(ledger, attendance.attendant.isBlobInUse(sha256));
-  const named = new Set(hashes.filter((sha256) => !isInUse(sha256)));
-  if (named.size === 0) return;
+  const withoutUsed = (hashes: readonly string[]) =>
+    hashes.filter((sha256) => !runOn(ledger, attendance.attendant.isBlobInUse(sha256)));
+  const named = withoutUsed([...new Set(blobs.map(({ sha256 }) => sha256))]);
+  if (named.length === 0) return;
   const { disk, root } = catalog.settings;
   await catalog.feed.indexAll();
   // Logs that are not fully indexed must be read.
   const unsure = catalog.work.dirty().flatMap((uid) => catalog.work.byUid(uid) ?? []);
   const inTrash = blobsInTrash(root, disk);
-  const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
-  for (const place of places.values()) {
+  // Input might have been accepted in the meantime.
+  const unused = new Set(withoutUsed(named));
+  const left = blobs.filter((blob) => unused.has(blob.sha256) && isUnchanged(disk, blob));
+  const places = new Map(left.map(({ folder, place }) => [folder, place]));
+  for (const [folder, place] of places) {
     const here = unsure.filter((each) => each.home === place.home && each.agentId === place.agentId);
     const read = here.flatMap((each) =>
       hashesIn(Buffer.from(readWhole(disk, catalog.pathsOf(each).log) ?? none).toString("utf8")),
     );
     const used = new Set([...catalog.index.blobsIn(place.home, place.agentId), ...inTrash, ...read]);
-    for (const sha256 of named) if (!used.has(sha256)) disk.unlink(join(blobsFolder(root, place), sha256));
+    const unnamed = left.filter((blob) => blob.folder === folder && !used.has(blob.sha256));
+    for (const { sha256 } of unnamed) disk.unlink(join(folder, sha256));
   }
 }
 
 /**
- * Permanently deletes sessions in the trash. Files are durably deleted first and the claim on the ID last so that an
- * interrupted purge can be repeated. Bytes in the database files are erased at the end.
+ * Permanently deletes a session in the trash. Returns `false` if it has been restored. The lock keeps it from being
+ * restored during the purge. Files are durably deleted first and the claim on the ID last so that an interrupted purge
+ * can be repeated.
  */
-export async function purgeSessions(
+export async function purgeSession(
+  catalog: SessionCatalog,
+  row: SessionRow,
+  check: (now: SessionRow) => void,
+): Promise<boolean> {
+  const { work, mover } = catalog;
+  const blobs = await mover.underLock(row, undefined, async () => {
+    const now = work.byUid(row.uid);
+    if (now?.state !== "trashed") return null;
+    check(now);
+    await work.attendance.attendant.discardFiles([row.uid]);
+    const found = await removeContent(catalog, row);
+    work.forget([row.uid], { what: "session", name: row.uid, at: catalog.now() });
+    return found;
+  });
+  if (blobs === null) return false;
+  await eraseTraces(catalog, [row], blobs, [row.uid]);
+  return true;
+}
+
+/** Deletes a session's files, and returns the blobs that it refers to. */
+async function removeContent(catalog: SessionCatalog, row: SessionRow): Promise<FoundBlob[]> {
+  const blobs = findBlobs(catalog.settings, [row], blobsIn(catalog, row));
+  await catalog.mover.removeFiles(row);
+  return blobs;
+}
+
+/** Deletes the blobs of purged sessions, and the bytes in the database files. */
+async function eraseTraces(
   catalog: SessionCatalog,
   rows: readonly SessionRow[],
-  tombstone: { readonly what: string; readonly name: string },
-  user?: { readonly userId: string; removeHome(): Promise<void> },
+  blobs: readonly FoundBlob[],
+  names: readonly string[],
 ): Promise<void> {
-  const { work, mover } = catalog;
-  const uids = rows.map(({ uid }) => uid);
-  const blobs = rows.map((row) => ({ row, hashes: blobsIn(catalog, row) }));
-  await work.attendance.attendant.discardFiles(uids);
-  for (const row of rows) await mover.removeFiles(row);
-  await user?.removeHome();
-  work.forget(uids, { ...tombstone, at: catalog.now() }, user?.userId);
-  for (const { row, hashes } of blobs) await dropBlobs(catalog, [row], hashes);
-  await catalog.erase(rows, user === undefined ? uids : [...uids, user.userId]);
+  await dropBlobs(catalog, blobs);
+  await catalog.erase(rows, names);
   // A listing that was being written might have recreated the folder.
   await catalog.feed.untilIdle();
-  await user?.removeHome();
 }
 
 /**
@@ -285,20 +309,26 @@ export async function purgeUser(
   home: string,
 ): Promise<SessionRow[]> {
   const { work, feed, mover } = catalog;
-  const rows = work.ofUser(userId);
+  const rows = trashUser(work, userId, catalog.now());
   for (const row of rows) {
     if (row.state === "trashed") continue;
     catalog.drop(row);
-    await mover.underLock(row, undefined, async () =>
-      work.move(row.uid, row.state, "trashed", catalog.now()),
-    );
     await feed.service.remove(row.uid);
   }
-  const purged = rows.map((row): SessionRow => ({ ...row, state: "trashed" }));
+  const uids = rows.map(({ uid }) => uid);
+  await work.attendance.attendant.discardFiles(uids);
+  const blobs: FoundBlob[] = [];
+  for (const row of rows) {
+    await mover.underLock(row, undefined, async () => {
+      // Another call might have purged the session, and a new one might have its ID.
+      if (work.byUid(row.uid) !== null) blobs.push(...(await removeContent(catalog, row)));
+    });
+  }
+  await removeHome(catalog, userId, home, new Set(uids));
   const name = createHash("sha256").update(userId).digest("hex");
-  const removed = new Set(rows.map(({ uid }) => uid));
-  const removeHomeOfUser = () => removeHome(catalog, userId, home, removed);
-  await purgeSessions(catalog, purged, { what: "user", name }, { userId, removeHome: removeHomeOfUser });
+  work.forget(uids, { what: "user", name, at: catalog.now() }, userId);
+  await eraseTraces(catalog, rows, blobs, [...uids, userId]);
+  await removeHome(catalog, userId, home, new Set(uids));
   return rows;
 }
 

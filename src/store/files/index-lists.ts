@@ -2,9 +2,10 @@ import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import { parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
+import type { SessionTree } from "../../core/tree.ts";
 import type { EntryPage, EntryRange, ListedSession, SessionQuery, SessionReach } from "../contract.ts";
 import type { SortedPlace } from "../list-query.ts";
-import { sortColumns, withinBytes } from "../list-query.ts";
+import { pageOf, sortColumns, withinBytes } from "../list-query.ts";
 import type { UserFigures } from "../work.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
@@ -203,4 +204,13 @@ async function readTogether(file: SessionFile, places: readonly IndexedPlace[]):
   const { lines } = await new Slices().run(parsingSession(bytes));
   const entries = lines.filter((line): line is Entry => !isCorrupt(line));
   return entries.length === places.length ? entries : null;
+}
+
+/** Returns the newest page of the branch if the loaded part contains enough of it. */
+export function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
+  if (range.along !== "branch" || range.before !== undefined || range.after !== undefined) return null;
+  const path = tree.path();
+  const isCut = path[0] !== undefined && path[0].parentId !== null;
+  if (isCut && path.length <= range.limit) return null;
+  return pageOf(path, tree.leafId, range);
 }

@@ -172,6 +172,7 @@ export class LogFile {
 /** Thrown after the files have been moved. The caller looks up the session again. */
 export class FileClosed extends Error {
   override readonly name = "FileClosed";
+  override readonly message = "the session has been moved or deleted";
 }
 
 const retryAdvice = "Try again with the same ID";

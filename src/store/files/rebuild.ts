@@ -1,5 +1,5 @@
 import type { SessionHeader } from "../../core/entries.ts";
-import { SkeinError } from "../../core/errors.ts";
+import { codeOf, SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/is-record.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
@@ -139,10 +139,22 @@ function readLog(
   folder: StoreFolder,
   path: string,
 ): { header: SessionHeader; meta: SessionMeta; key: string | null } | { problem: string } {
-  const session = parseSession(readOwn(folder.disk, path) ?? new Uint8Array(0));
+  const read = orProblem(() => ({ bytes: readOwn(folder.disk, path) }));
+  if ("problem" in read) return read;
+  const session = parseSession(read.bytes ?? new Uint8Array(0));
   const { header } = session;
   if (header === null) return { problem: "it has no header that states which session it is" };
   return { header, ...metaOf(header, SessionTree.from(session).entries()) };
+}
+
+/** A file that the disk cannot read must not prevent the store from opening. */
+export function orProblem<T>(read: () => T): T | { readonly problem: string } {
+  try {
+    return read();
+  } catch (error) {
+    if (codeOf(error) === "") throw error;
+    return { problem: `it cannot be read: ${(error as Error).message}` };
+  }
 }
 
 function baseRow(
@@ -198,4 +210,11 @@ function agentOf(agent: unknown, key: unknown): string | null {
   if (agent !== undefined) return typeof agent === "string" && readAgentId(agent) === agent ? agent : null;
   const parsed = typeof key === "string" ? readKey(key) : { problem: "" };
   return "agentId" in parsed ? parsed.agentId : null;
+}
+
+/** Returns the file that a session was adopted from, or `null` if it was not adopted. */
+export function adoptedFrom({ first }: SessionRow): { readonly file: string; readonly at: string } | null {
+  const { importedFrom } = first.meta;
+  const { file, adoptedAt } = isRecord(importedFrom) ? importedFrom : {};
+  return typeof file === "string" && typeof adoptedAt === "string" ? { file, at: adoptedAt } : null;
 }

@@ -1,16 +1,17 @@
 import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
-import { SkeinError } from "../../core/errors.ts";
+import { isDiskFault, retryAdvice, SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope } from "../contract.ts";
-import { inScope } from "../rules.ts";
+import { inScope, noSuchSession } from "../rules.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
 import type { DiskFile } from "./disk.ts";
-import { isWriteFailure } from "./disk.ts";
+import { isWriteFailure, withDiskCode } from "./disk.ts";
+import { isForkWanted } from "./fork-claims.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
 import type { IndexService } from "./index-service.ts";
@@ -32,7 +33,7 @@ import type { SessionFileSettings, SessionFileSource } from "./session-file.ts";
 import { SessionFile } from "./session-file.ts";
 import { SessionMover } from "./session-files.ts";
 import type { EntryLookup } from "./session-view.ts";
-import type { SessionRow, WorkDb } from "./work-db.ts";
+import type { LogSummary, SessionRow, WorkDb } from "./work-db.ts";
 import { headerOf, isVisible } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
@@ -98,11 +99,37 @@ export class SessionCatalog {
       return await this.#open.using(row.uid, () => this.#openFiles(row), act);
     } catch (error) {
       if (!(error instanceof FileClosed)) throw error;
-      const now = this.work.byUid(row.uid);
-      if (now !== null && isVisible(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
-      const advice = "It was moved to the trash. Use `restore` to bring it back";
-      throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
+      const now = this.#visibleNow(row, error);
+      return this.#open
+        .using(row.uid, () => this.#openFiles(now), act)
+        .catch((again: unknown) => {
+          if (!(again instanceof FileClosed)) throw again;
+          const problem = `Session ${this.#visibleNow(row, again).sessionId} is being moved`;
+          throw new SkeinError("conflict", { problem, advice: retryAdvice }, { cause: again });
+        });
     }
+  }
+
+  /** Throws `not_found` if the session has been moved to the trash. */
+  #visibleNow(row: SessionRow, cause: FileClosed): SessionRow {
+    const now = this.work.byUid(row.uid);
+    if (now !== null && isVisible(now)) return now;
+    const advice = "It was moved to the trash. Use `restore` to bring it back";
+    throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause });
+  }
+
+  /** Whether a session could not be opened because its log is missing or empty. */
+  isLost(row: SessionRow, error: unknown): boolean {
+    const { disk } = this.settings;
+    const { log } = this.pathsOf(row);
+    const isMissing = disk.kind(log) === null || (disk.kind(log) === "file" && disk.stat(log)?.size === 0);
+    return isMissing && error instanceof SkeinError && error.code === "unreadable_file";
+  }
+
+  /** Returns what the index knows about a session's log, or `undefined` if the log is not indexed. */
+  indexedSummary({ uid }: SessionRow): LogSummary | undefined {
+    const fold = this.index.known(uid)?.fold;
+    return fold && { ...fold, cwd: fold.header?.cwd ?? "" };
   }
 
   /**
@@ -145,7 +172,7 @@ export class SessionCatalog {
     Object.assign(tree.header, headerOf(row));
     const create = async () =>
       SessionFile.create(this.#sourceOf(row), [await new Slices().run(encodingTree(tree))]);
-    return this.#open.using(row.uid, create, act);
+    return this.#usingNew(row, create, act);
   }
 
   /** Creates a session whose entries are the lines of a branch of another session. */
@@ -160,7 +187,21 @@ export class SessionCatalog {
     const identity = () => this.settings.disk.stat(source.paths.log)?.identity ?? "";
     const lookup = copiedLookup(source.lookup, branch, { header, meta: row.first.meta, identity });
     const create = () => SessionFile.create({ ...source, lookup }, readCopy(header, log, branch));
-    return this.#open.using(row.uid, create, act);
+    return this.#usingNew(row, create, act);
+  }
+
+  /** Throws `not_found` if the session is purged while its files are being created. */
+  async #usingNew<T>(
+    row: SessionRow,
+    create: () => Promise<SessionFile>,
+    act: (file: SessionFile) => T | Promise<T>,
+  ): Promise<T> {
+    try {
+      return await this.#open.using(row.uid, create, act);
+    } catch (error) {
+      if (error instanceof FileClosed) noSuchSession(row.sessionId);
+      throw error;
+    }
   }
 
   /** Opens a session's log for reading, independently of its open session file. */
@@ -172,7 +213,7 @@ export class SessionCatalog {
    * Marks the session and then moves its files, both under the lock. If the process crashes in between, the next start
    * completes the move. Returns `false` if another call is already moving it.
    */
-  async trash(row: SessionRow, check: (file: SessionFile) => void): Promise<boolean> {
+  async trash(row: SessionRow, check: (log: LogSummary | undefined) => void): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
     if (known !== undefined) {
       await known;
@@ -184,16 +225,33 @@ export class SessionCatalog {
     return true;
   }
 
-  async #moveToTrash(row: SessionRow, check: (file: SessionFile) => void): Promise<void> {
+  async #moveToTrash(row: SessionRow, check: (log: LogSummary | undefined) => void): Promise<void> {
     const target = trashedPaths(this.settings.root, row.uid, row.sessionId);
-    await this.using(row, (file) =>
-      file.moveTo(target, () => {
-        check(file);
-        this.work.trash(row, file.meta.meta.spawnedBy, this.now());
-      }),
-    );
-    this.#open.drop(row.uid);
-    await this.feed.service.remove(row.uid);
+    let isTrashed = false;
+    const commit = (log: LogSummary | undefined) => {
+      check(log);
+      this.work.trash(row, (log ?? row.first).meta.spawnedBy, this.now());
+      isTrashed = true;
+    };
+    try {
+      await this.using(row, (file) => file.moveTo(target, () => commit(file.latest))).catch(
+        async (error: unknown) => {
+          if (isTrashed || !this.isLost(row, error)) throw error;
+          await this.mover.moveLost(row, () => commit(this.indexedSummary(row)));
+        },
+      );
+    } catch (error) {
+      if (!isTrashed) throw error;
+      // The session is in the trash because the commit in `work.db` is final.
+      const note = `its files will be moved to the trash at the next start: ${(error as Error).message}`;
+      this.settings.report({ kind: "not_taken_in", file: this.pathsOf(row).log, note });
+    } finally {
+      if (isTrashed) this.#open.drop(row.uid);
+    }
+    // If this fails, the session stays marked for the index.
+    await this.feed.service.remove(row.uid).catch((error: unknown) => {
+      if (!isDiskFault(error)) throw error;
+    });
   }
 
   /**
@@ -270,7 +328,11 @@ export class SessionCatalog {
   async #openFiles(row: SessionRow): Promise<SessionFile> {
     const first = row.state === "pending" ? headerOf(row) : null;
     const source = this.#sourceOf(row);
-    const file = await SessionFile.open(source, first);
+    const file = await SessionFile.open(source, first).catch((error: unknown) => {
+      const code = first === null ? "unreadable_file" : "write_failed";
+      const advice = "Check the disk and the permissions, then try again";
+      throw withDiskCode(error, code, source.paths.log, advice);
+    });
     const known = this.index.knownBytes(row.uid);
     const isIndexed = known === null || (known.logBytes === file.size && known.identity === file.identity);
     if (!isIndexed) source.lookup.grew();
@@ -290,9 +352,10 @@ export class SessionCatalog {
   #sourceOf(row: SessionRow): SessionFileSource {
     const { uid, state } = row;
     const isWanted = () => {
-      const now = this.work.byUid(uid);
       // Another process might have released the fork's claim. The names are claimed again once the files exist.
-      return now === null ? state === "forking" : now.state !== "trashed";
+      if (state === "forking") return isForkWanted(this.work, uid);
+      const now = this.work.byUid(uid);
+      return now !== null && now.state !== "trashed";
     };
     const paths = this.pathsOf(row);
     return {
@@ -363,6 +426,8 @@ export class OpenFiles {
       return await work(held.file);
     } catch (error) {
       if (await isFailed(held.opening)) this.#forget(uid, held);
+      // The files have moved, so the next caller must open them again.
+      else if (error instanceof FileClosed && this.#held.get(uid) === held) this.#close(uid, held);
       throw error;
     } finally {
       held.users -= 1;

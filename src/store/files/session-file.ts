@@ -39,6 +39,8 @@ export interface SessionFileSource extends NewSessionFiles {
 
 interface WriteOptions {
   readonly fence?: () => boolean;
+  /** How long to wait for the lock, if that is shorter than usual. */
+  readonly lockTimeoutMs?: number;
   /** Called under the lock before a write. `isFirst` is `true` for the first write since the lock was acquired. */
   readonly before?: (isFirst: boolean) => void;
   /** IDs that the plan refers to. They might be outside the loaded part. */
@@ -253,7 +255,7 @@ export class SessionFile {
   async #write(make: (tree: SessionTree) => Plan, options: WriteOptions): Promise<Plan> {
     const { plan, mark, recut } = await this.#mutex.run(async () => {
       if (this.#isMoved) throw new FileClosed();
-      await this.#lock.hold(() => this.#readIn());
+      await this.#lock.hold(() => this.#readIn(), options.lockTimeoutMs);
       try {
         return this.#planAndAppend(make, options);
       } catch (error) {

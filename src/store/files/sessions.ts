@@ -1,7 +1,7 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import { targetOf } from "../../core/plan.ts";
@@ -43,15 +43,19 @@ import { copyTree } from "../session-trees.ts";
 import type { FencedAppend, FenceOption, WorkingSessions } from "../work.ts";
 import { toFenceFunction } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
-import { purgeSessions, purgeUser, redactEntries } from "./erase.ts";
-import { countSessions, listSessions, pageByIndex } from "./index-lists.ts";
+import { withDiskCode } from "./disk.ts";
+import { purgeSession, purgeUser, redactEntries } from "./erase.ts";
+import { findRows } from "./find-rows.ts";
+import { checkForkSource, finishFork } from "./fork-claims.ts";
+import { countSessions, listSessions, pageByIndex, recentPage } from "./index-lists.ts";
 import type { HomeFor } from "./layout.ts";
 import type { LogBranch } from "./log-branch.ts";
+import { FileClosed } from "./log-file.ts";
 import { thisProcess } from "./process-identity.ts";
 import type { SessionCatalog } from "./session-catalog.ts";
 import type { SessionFile } from "./session-file.ts";
 import { refuseOtherOwner } from "./session-files.ts";
-import type { SessionRow, SessionState } from "./work-db.ts";
+import type { LogSummary, SessionRow, SessionState } from "./work-db.ts";
 import { isVisible, recordOf } from "./work-db.ts";
 
 /** Finds and adopts an unclaimed session file. */
@@ -123,14 +127,14 @@ export class FileSessions implements WorkingSessions {
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
-    const rows = this.#rowsFor(scope.userId ?? null, lookup).filter(
+    const rows = findRows(this.#catalog.work, scope.userId ?? null, lookup).filter(
       (row) => isVisible(row) && inScope(scope, row),
     );
     if (rows.length === 0 && lookup.by === "sessionId") {
       const found = await this.get(scope, lookup.sessionId);
       return found === null ? [] : [found];
     }
-    return Promise.all(rows.map((row) => this.#record(row)));
+    return Promise.all(rows.map((row) => this.#knownRecord(row)));
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
@@ -175,7 +179,8 @@ export class FileSessions implements WorkingSessions {
     const fence = toFenceFunction(this.#catalog.work, options);
     const { expectedLeafId, parentId } = options;
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
-    const writing = { ...this.#catalog.marking(row), ...fence, needs };
+    const lockTimeoutMs = typeof options.fence === "object" ? options.fence.lockTimeoutMs : undefined;
+    const writing = { ...this.#catalog.marking(row), ...fence, ...present({ lockTimeoutMs }), needs };
     return this.#catalog.using(row, async (file) => {
       // For an empty append, the leaf is read under the lock, because other processes can write once the lock is
       // released.
@@ -227,7 +232,9 @@ export class FileSessions implements WorkingSessions {
       if (branch === null) await source.loadWhole();
       if (branch === null && entryId !== null) source.whole.path(entryId);
       const parentSession = this.#catalog.pathsOf(from).working;
-      const row = await this.#accept(scope, init, "forking", { parentSession });
+      const row = await this.#accept(scope, init, "forking", { parentSession }, () =>
+        checkForkSource(this.#catalog.work, from),
+      );
       const copied = branch === null ? null : await this.#copyBranch(from, branch, row);
       if (copied !== null) return copied;
       const tree = await this.#orRelease(row, async () => {
@@ -260,33 +267,34 @@ export class FileSessions implements WorkingSessions {
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalog;
-    const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
-    let changed: readonly string[] = [];
-    const fresh = await this.#catalog.using(row, async (file) => {
-      // Decided under the lock, based on the current metadata. The commit in `work.db` is final.
-      let decided: SessionRow | null = null;
-      const writing = file.write(
-        (tree) => {
-          const { fresh: init, changes } = planReset(recordOf(row, file.latest), options);
-          const meta = firstMeta(init.meta);
-          const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
-          changed = Object.keys(changes);
-          work.reset(row.uid, changes, begun, fence !== undefined);
-          decided = begun;
-          return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
-        },
-        { ...this.#catalog.marking(row), ...toFenceFunction(work, present({ fence })) },
-      );
-      await writing.then(
-        () => work.clearTodo(row.uid),
-        (error: unknown) => {
-          if (decided === null) throw error;
-        },
-      );
-      return decided ?? made;
+    const made = await this.#rowFor(scope, planReset(await this.#knownRecord(row), options).fresh, "pending");
+    let fresh = made;
+    let changes: MetaPatch | null = null;
+    // Decided under the lock, based on the current metadata. The commit in `work.db` is final.
+    const decide = (record: SessionRecord): MetaPatch => {
+      const planned = planReset(record, options);
+      const meta = firstMeta(planned.fresh.meta);
+      fresh = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
+      work.reset(row.uid, planned.changes, fresh, fence !== undefined);
+      changes = planned.changes;
+      return changes;
+    };
+    const fenced = toFenceFunction(work, present({ fence }));
+    const writing = this.#catalog.using(row, async (file) => {
+      const write = (tree: SessionTree) =>
+        tree.plan([{ draft: metaDraft(row.uid, decide(recordOf(row, file.latest))) }]);
+      await file.write(write, { ...this.#catalog.marking(row), ...fenced });
+      work.clearTodo(row.uid);
+    });
+    await writing.catch(async (error: unknown) => {
+      if (changes !== null) return;
+      // A run needs the log, so only a reset without one can do without it.
+      if (fence !== undefined || !this.#catalog.isLost(row, error)) throw error;
+      await this.#catalog.mover.underLock(row, undefined, async () => void decide(this.#lostRecord(row)));
     });
     const moved = work.byUid(row.uid) ?? row;
-    const old = await this.#catalog.using(moved, (file) => this.#announcePatched(moved, file, changed));
+    const old = await this.#knownRecord(moved);
+    this.#feed.publish({ type: "patched", session: old, changed: Object.keys(changes ?? {}) });
     const begun = await this.#catalog.using(fresh, (file) => this.#announce("created", fresh, file));
     this.#feed.publish({ type: "reset", session: old, fresh: begun });
     return { old, fresh: begun };
@@ -329,8 +337,8 @@ export class FileSessions implements WorkingSessions {
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
-    const record = await this.#record(row);
-    const check = (file: SessionFile) => checkUpdatedAt(recordOf(row, file.latest), options.ifUpdatedAt);
+    const record = await this.#knownRecord(row);
+    const check = (log?: LogSummary) => checkUpdatedAt(recordOf(row, log), options.ifUpdatedAt);
     if (!(await this.#catalog.trash(row, check))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
@@ -338,7 +346,8 @@ export class FileSessions implements WorkingSessions {
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const row = this.#trashedRow(scope, sessionId) ?? noSuchSession(sessionId);
-    await this.#catalog.mover.moveOutOfTrash(row);
+    const advice = "The session is still in the trash. Check the disk and the permissions, then try again";
+    await this.#changing(row, advice, () => this.#catalog.mover.moveOutOfTrash(row));
     const live: SessionRow = { ...row, state: "live" };
     return this.#catalog.using(live, (file) => this.#announce("restored", live, file));
   }
@@ -354,11 +363,12 @@ export class FileSessions implements WorkingSessions {
   async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
     const row = this.#trashedRow(scope, sessionId);
     if (row === null) return false;
-    checkRemovedAt(row.removedAt ?? 0, options.ifRemovedAt);
     const session = this.#trashedOf(row);
-    await purgeSessions(this.#catalog, [row], { what: "session", name: row.uid });
-    this.#feed.publish({ type: "purged", session });
-    return true;
+    const advice = "Some of its files might remain. Check the disk and the permissions, then try again";
+    const check = (now: SessionRow) => checkRemovedAt(now.removedAt ?? 0, options.ifRemovedAt);
+    const isPurged = await this.#changing(row, advice, () => purgeSession(this.#catalog, row, check));
+    if (isPurged) this.#feed.publish({ type: "purged", session });
+    return isPurged;
   }
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
@@ -392,9 +402,10 @@ export class FileSessions implements WorkingSessions {
     init: SessionInit,
     state: SessionState,
     begun: { parentSession?: string; createdAt?: number } = {},
+    act?: () => Script<AfterCommit>,
   ): Promise<SessionRow> {
     const row = await this.#rowFor(scope, init, state, begun);
-    await this.#claimed(() => this.#catalog.work.claim(row));
+    await this.#claimed(() => this.#catalog.work.claim(row, act));
     return row;
   }
 
@@ -461,10 +472,19 @@ export class FileSessions implements WorkingSessions {
   ): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
       make((file) => {
-        this.#catalog.work.finishFork(row);
+        finishFork(this.#catalog.work, row);
         return this.#announce("created", row, file);
       }),
     );
+  }
+
+  /** If the disk fails, throws `write_failed` with the session's file. */
+  async #changing<T>(row: SessionRow, advice: string, change: () => Promise<T>): Promise<T> {
+    try {
+      return await change();
+    } catch (error) {
+      throw withDiskCode(error, "write_failed", this.#catalog.pathsOf(row).log, advice);
+    }
   }
 
   /** Releases the claim if the files cannot be written. */
@@ -473,7 +493,7 @@ export class FileSessions implements WorkingSessions {
       return await make();
     } catch (error) {
       this.#catalog.work.release(row.uid);
-      if (error instanceof SkeinError) throw error;
+      if (error instanceof SkeinError || error instanceof FileClosed) throw error;
       const advice = "Nothing was created. Free up disk space, then try again";
       throw new SkeinError(
         "write_failed",
@@ -520,6 +540,20 @@ export class FileSessions implements WorkingSessions {
     return this.#catalog.using(row, (file) => recordOf(row, file.latest));
   }
 
+  /** Like `#record`, but also finds a session whose log is missing so that it can be removed or reset. */
+  async #knownRecord(row: SessionRow): Promise<SessionRecord> {
+    try {
+      return await this.#record(row);
+    } catch (error) {
+      if (!this.#catalog.isLost(row, error)) throw error;
+      return this.#lostRecord(row);
+    }
+  }
+
+  #lostRecord(row: SessionRow): SessionRecord {
+    return recordOf(row, this.#catalog.indexedSummary(row));
+  }
+
   #trashedRow(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.#catalog.work.byId(scope.userId ?? null, sessionId);
     return row !== null && row.state === "trashed" && inScope(scope, row) ? row : null;
@@ -541,25 +575,6 @@ export class FileSessions implements WorkingSessions {
     return this.#row(scope, sessionId) ?? noSuchSession(sessionId);
   }
 
-  #rowsFor(userId: string | null, lookup: Lookup): SessionRow[] {
-    const { work } = this.#catalog;
-    const one = (row: SessionRow | null) => (row === null ? [] : [row]);
-    switch (lookup.by) {
-      case "key":
-        return one(work.byKey(userId, lookup.key));
-      case "sessionId":
-        return one(work.byId(userId, lookup.sessionId));
-      case "uid":
-        return one(work.byUid(lookup.uid)).filter((row) => row.userId === userId);
-      case "label":
-        return one(work.byLabel(userId, lookup.agentId, lookup.label));
-      case "spawnId":
-        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => spawnIdOf(key) === lookup.spawnId);
-      case "prefix":
-        return work.byIdPrefix(userId, lookup.prefix);
-    }
-  }
-
   #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
     if (plan.nodes.length === 0 || !this.#feed.hasSubscribers) return;
     const entries = plan.nodes.map((node) => node.entry);
@@ -577,15 +592,6 @@ export class FileSessions implements WorkingSessions {
     this.#feed.publish({ type: "patched", session, changed });
     return session;
   }
-}
-
-/** Returns the newest page of the branch if the loaded part contains enough of it. */
-function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
-  if (range.along !== "branch" || range.before !== undefined || range.after !== undefined) return null;
-  const path = tree.path();
-  const isCut = path[0] !== undefined && path[0].parentId !== null;
-  if (isCut && path.length <= range.limit) return null;
-  return pageOf(path, tree.leafId, range);
 }
 
 /** Returns an item's ID and the ID that it refers to. */

@@ -174,6 +174,7 @@ export class SimulatedDisk implements Disk {
     const inode = this.#names.get(path);
     if (inode === undefined) throw failure("ENOENT", path);
     inode.modifiedAt = time;
+    inode.changes += 1;
   }
 
   async syncFolder(folder: string): Promise<void> {

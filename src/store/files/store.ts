@@ -41,6 +41,7 @@ import type { SalvageRules } from "./salvage.ts";
 import { finishSalvage, salvageDatabase } from "./salvage.ts";
 import { FileSearch } from "./search.ts";
 import { SessionCatalog } from "./session-catalog.ts";
+import { SessionMover } from "./session-files.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
@@ -205,6 +206,8 @@ async function recoverClaims(
   }
   const sessions = rebuildClaims(folder);
   const counts = readWorkCounts(disk, join(databases, workCountsName));
+  // An interrupted first start might have left adoptions unfinished.
+  await new SessionMover(work, folder).finish(now);
   await adoptAll(folder);
   // A salvage has already recorded its losses. The lost rows might include the one that marks the database as used.
   const isLost = how === "unreadable" || sessions > 0 || counts !== null;

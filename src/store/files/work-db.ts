@@ -9,7 +9,7 @@ import { sessionRefOf } from "../../core/session-ref.ts";
 import type { AfterCommit, RemovedEntries, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta, SessionRecord } from "../contract.ts";
 import { withoutDisplayName } from "../redact.ts";
-import { throwTaken } from "../rules.ts";
+import { noSuchSession, throwTaken } from "../rules.ts";
 import type { StoreWork } from "../work.ts";
 import { Attendance, doNothing } from "../work.ts";
 import { Database } from "./database.ts";
@@ -124,6 +124,12 @@ interface Loss {
   readonly isTold: boolean;
 }
 
+interface Tombstone {
+  readonly what: "session" | "user";
+  readonly name: string;
+  readonly at: number;
+}
+
 const mostLosses = 10;
 const mostRows = 10_000;
 export const sessionColumns =
@@ -191,11 +197,13 @@ export class WorkDb {
   trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
     let emit = doNothing;
     this.exclusively(() => {
+      const now = this.byUid(row.uid);
+      if (now === null || !isVisible(now)) return noSuchSession(row.sessionId);
       const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
       emit = this.#run(
         this.#attendant.remove(sessionRefOf(row), parent === null ? null : sessionRefOf(parent)),
       );
-      this.move(row.uid, "live", "trashed", time);
+      this.move(row.uid, now.state, "trashed", time);
     });
     emit();
   }
@@ -223,17 +231,6 @@ export class WorkDb {
     this.#claiming([uid], () =>
       orTaken(this.byUid(uid) ?? {}, () => this.ledger.run(sql, to, time, uid, from)),
     );
-  }
-
-  /**
-   * Records that the files exist. If another process considered this one dead and released the claim, the names are
-   * claimed again.
-   */
-  finishFork(row: SessionRow): void {
-    this.exclusively(() => {
-      if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
-      else this.move(row.uid, "forking", "live");
-    });
   }
 
   /**
@@ -299,19 +296,18 @@ export class WorkDb {
    * Deletes rows and leaves a tombstone without content. With `userId`, that user's run state is also deleted, unless
    * the user has other sessions.
    */
-  forget(
-    uids: readonly string[],
-    tombstone: { readonly what: string; readonly name: string; readonly at: number },
-    userId?: string,
-  ): void {
+  forget(uids: readonly string[], tombstone: Tombstone, userId?: string): void {
     this.#claiming(uids, () => {
       for (const uid of uids) this.ledger.run("DELETE FROM sessions WHERE uid = ?", uid);
       const isUserGone = userId !== undefined && this.ofUser(userId).length === 0;
       this.#run(this.#attendant.purge(uids, isUserGone ? userId : undefined));
-      const { what, name, at } = tombstone;
-      this.ledger.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
+      this.addTombstone(tombstone);
       this.requestErase();
     });
+  }
+
+  addTombstone({ what, name, at }: Tombstone): void {
+    this.ledger.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
   }
 
   /** Removes redacted text from run state and from display names derived from it. */

@@ -54,11 +54,14 @@ export class WriteLock {
     return this.#token !== null;
   }
 
-  /** Waits for the lock. After the timeout, throws `locked` with the lock's holder. */
+  /**
+   * Waits for the lock, at most as long as the settings allow. After the timeout, throws `locked` with the lock's
+   * holder.
+   */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
     const { sleep } = this.#settings;
     // Uses a monotonic clock because the wall clock can be set back.
-    const until = performance.now() + timeoutMs;
+    const until = performance.now() + Math.min(timeoutMs, this.#settings.timeoutMs);
     // A waiter that this process yielded to goes first because the waiter polls only occasionally.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
