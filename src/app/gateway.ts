@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto";
 import manifest from "../../package.json" with { type: "json" };
 import type { Redactor } from "../access/redaction/redactor.ts";
+import { basePath as basePathKind } from "../config/sections/gateway.ts";
+import { fits } from "../core/check-schema.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { SharedEvents } from "../core/events.ts";
 import { thrownText } from "../core/text.ts";
 import { ensureAdminToken } from "../gateway/auth/admin-token.ts";
@@ -26,6 +29,7 @@ import type { App, MountedGateway, MountOptions } from "../sessions/app.ts";
 import { Skein } from "../sessions/skein.ts";
 import { warnAboutChatPackages } from "./check-chat-packages.ts";
 import { findConsoleFolder } from "./console-folder.ts";
+import { findStoreProblems, startTokenUpkeep } from "./gateway-upkeep.ts";
 
 /** How long pending requests have to finish when the gateway closes. */
 const graceMs = 2000;
@@ -34,11 +38,12 @@ const graceMs = 2000;
 export async function mountGateway(
   app: App,
   root: string,
-  { allowedHosts = [] }: MountOptions,
+  { allowedHosts = [], basePath = app.config.gateway.basePath ?? undefined }: MountOptions,
 ): Promise<MountedGateway> {
   const { clock, config, store, events, redactor } = app;
   const log: ServerOptions["log"] = (level, message, fields) => app.log.write(level, message, fields);
   const report = (error: unknown) => log("error", thrownText(error));
+  checkBasePath(basePath);
   warnAboutChatPackages(app.loaded, log);
   const tokens = new Tokens(store.work, { clock, keepsRevocations: true });
   await ensureAdminToken(root, tokens);
@@ -74,7 +79,7 @@ export async function mountGateway(
       servesClients: true,
       allowedHosts: [...config.gateway.allowedHosts, ...allowedHosts],
       trustProxy,
-      basePath: config.gateway.basePath ?? "",
+      basePath: basePath ?? "",
       consoleFolder: findConsoleFolder(config.gateway.console),
     },
     dispatch,
@@ -86,13 +91,15 @@ export async function mountGateway(
     mcp: (request, principal) => mcp.handle(request, principal),
     wanted: (filter, principal, userId) => selectEvents(filter, principal, userId, served),
     metrics: () => served.skein.metrics(),
-    problems: async () => ((await store.upkeep?.health()) ?? []).map(({ message }) => `${message}.`),
+    problems: () => findStoreProblems(store),
     log,
   });
+  const endUpkeep = startTokenUpkeep(tokens, { log });
   let closing: Promise<void> | null = null;
   const close = async () => {
     await server.drain(graceMs);
     await server.close();
+    await endUpkeep();
     await mcp.close();
     hub.close();
   };
@@ -104,6 +111,12 @@ export async function mountGateway(
       return closing;
     },
   };
+}
+
+function checkBasePath(given: string | undefined): void {
+  if (given === undefined || fits(basePathKind.schema, given)) return;
+  const problem = `basePath is ${JSON.stringify(given)}, which is not ${basePathKind.expected}`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Change it, or omit it" });
 }
 
 function openHub({ numbers, hasPeers, subscribe, redactor, report }: HubOptions): GatewayHub {

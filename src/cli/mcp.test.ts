@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { SkeinEvent } from "../core/events.ts";
 import type { EventStream, ReceivedEvent, WatchedCalls } from "../protocol/calls.ts";
 import { gatewayMcpBackend } from "./mcp.ts";
@@ -79,7 +79,7 @@ describe("MCP over a running gateway", () => {
     await expect(broken.parts.callTool("sessions_list", {}, call)).rejects.toThrow(TypeError);
   });
 
-  test("receives the user's events from the gateway, without gaps", async () => {
+  test("receives the user's events from the gateway, and learns of gaps", async () => {
     const payload = { at: 1, sessionKey: "agent:main:main", sessionId: "m" };
     const events = [
       { event: "session.created", payload, seq: 1 },
@@ -88,8 +88,10 @@ describe("MCP over a running gateway", () => {
     ] as ReceivedEvent[];
     const { parts, filters, closed } = gateway(() => ({}), events);
     const heard: SkeinEvent[] = [];
-    const leave = parts.subscribe("ann", (event) => heard.push(event));
+    const lost = vi.fn();
+    const leave = parts.subscribe("ann", (event) => heard.push(event), lost);
     await expect.poll(() => heard).toEqual([{ type: "session.created", userId: "ann", ...payload }]);
+    await expect.poll(() => lost).toHaveBeenCalledOnce();
     leave();
     expect([filters, closed()]).toEqual([[{ userId: "ann" }], 1]);
   });

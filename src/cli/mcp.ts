@@ -82,10 +82,11 @@ export function gatewayMcpBackend(
       const agent = await findAgent(calls, userId, agentId).catch((error: unknown) => known.report(error));
       return new Set(agent?.configured === true ? agent.tools : await sessionToolNames());
     },
-    subscribe: (userId, listener) => {
+    subscribe: (userId, listener, onLoss) => {
       const stream = calls.events(present({ userId }));
       const hear = async () => {
         for await (const received of stream) {
+          if (received.event === "gap") onLoss?.();
           const event = toSkeinEvent(received, userId);
           if (event !== null) listener(event);
         }

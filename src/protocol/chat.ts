@@ -127,9 +127,9 @@ export const chatSend = method({
 export const chatAbort = method({
   scope: "write",
   about: "Aborts all unfinished runs in a session, or a single run.",
+  // Not idempotent: without `runId`, it would also abort runs that started after the first call.
   params: s.closed({ ...oneChat, runId: s.optional(id) }),
   result: ChatAbortedSchema,
-  isIdempotent: true,
 });
 
 /** The note goes through the inbox like any input, so it is never written in the middle of a turn. */

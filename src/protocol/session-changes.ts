@@ -165,9 +165,9 @@ export const sessionsBranch = method({
   scope: "write",
   about:
     "Moves the leaf, so the conversation continues from this entry. `null` moves the leaf before the root.",
+  // Not idempotent: it would move the leaf away from entries that were added after the first call.
   params: s.closed({ ...oneSession, entryId: s.nullable(id) }),
   result: BranchedSchema,
-  isIdempotent: true,
 });
 
 /** Labels are bookmarks in the tree. An entry has at most one label. */

@@ -191,6 +191,8 @@ export interface ToolListing {
 export interface MountOptions {
   /** Host names that the server accepts in addition to `localhost`, its own address and `gateway.allowedHosts`. */
   readonly allowedHosts?: readonly string[];
+  /** The path under which your server serves the gateway, such as `/skein`. Defaults to `gateway.basePath`. */
+  readonly basePath?: string;
 }
 
 /** A gateway inside your own server: HTTP, server-sent events, MCP and WebSocket. */

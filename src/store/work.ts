@@ -56,6 +56,8 @@ export interface SharedDatabase {
   readonly leaseMs: number;
   /** `false` while a process whose lease has expired might have lost its connection to the database only briefly. */
   canTakeOver(): boolean;
+  /** Like the method of the back end. */
+  findProblems(): Promise<readonly string[]>;
 }
 
 /** Connects runs to a store's sessions. Not part of the store contract. */

@@ -281,6 +281,25 @@ describe("calls when the connection breaks", () => {
     expect(peer.asked("sessions.fork")).toHaveLength(1);
   });
 
+  test.each([
+    ["chat.abort", { sessionKey: "main" }],
+    ["sessions.branch", { key: "main", entryId: null }],
+  ] as const)(
+    "[CLT6] %s is not sent again, because it would act on what happened since",
+    async (method, params) => {
+      const client = await open();
+      peer.answer = () => undefined;
+      const lost = failure(client.call(method, params as never));
+      await unanswered(method);
+      peer.answer = ({ ok }) => ok({});
+      peer.drop();
+      expect(await lost).toMatchObject({
+        message: expect.stringContaining("may or may not have been executed"),
+      });
+      expect(peer.asked(method)).toHaveLength(1);
+    },
+  );
+
   test("[CLT6] a call that breaks one socket after another is given up", async () => {
     const client = await open();
     peer.answer = ({ socket }) => socket.terminate();

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
+import type { ClientRequest } from "node:http";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
@@ -7,6 +8,7 @@ import type { Params, Result } from "../../src/entry-client.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
 import { run } from "../support/cli.ts";
 import { usesDatabases } from "../support/empty-store.ts";
+import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
@@ -160,6 +162,66 @@ describe("tokens", () => {
     }
     for (const { name } of methods.filter(({ needsAllUsers }) => needsAllUsers))
       expect([name, errorCode((await gateway.rpc(name, {}, ann?.token)).body)]).toEqual([name, "forbidden"]);
+  });
+});
+
+describe("a token that ends before the body of a request has arrived", () => {
+  const newSession = { path: "/rpc/sessions.create", body: { key: "agent:main:session:late" } };
+  const clientInfo = { name: "test", version: "0" };
+  const handshake = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  const initialize = {
+    path: "/mcp",
+    body: { jsonrpc: "2.0", id: 1, method: "initialize", params: handshake },
+  };
+  const revoke = (tokenId: string) => gateway.rpc("tokens.revoke", { tokenId });
+  const removeUser = () => gateway.rpc("users.remove", { userId: "late" });
+
+  /** Sends the headers and the first byte of the body. */
+  function begin(
+    path: string,
+    text: string,
+    token: string,
+  ): { sent: ClientRequest; answer: Promise<Answer> } {
+    const { hostname, port } = new URL(gateway.url);
+    const headers = {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "content-length": text.length,
+    };
+    const sent = httpRequest({ hostname, port, path, method: "POST", headers, agent: false });
+    const answer = new Promise<Answer>((resolve, reject) => {
+      sent.on("error", reject).on("response", (response) => {
+        const status = response.statusCode ?? 0;
+        response
+          .toArray()
+          .then((parts) => resolve({ status, text: Buffer.concat(parts).toString() }), reject);
+      });
+    });
+    sent.write(text.slice(0, 1));
+    return { sent, answer };
+  }
+
+  const isUsed = async (tokenId: string) => {
+    const { tokens } = (await gateway.rpc("tokens.list")).body as Result<"tokens.list">;
+    return tokens.some((each) => each.tokenId === tokenId && each.lastUsedAt !== undefined);
+  };
+
+  test.each([
+    ["tokens.revoke", "a method call", newSession, revoke],
+    ["tokens.revoke", "an MCP request", initialize, revoke],
+    ["users.remove", "a method call", newSession, removeUser],
+    ["users.remove", "an MCP request", initialize, removeUser],
+  ])("[ATG3] after %s, %s does nothing", async (_, __, { path, body }, end) => {
+    const { token, tokenId } = await create({ scopes: [...scopes], userId: "late" });
+    const text = JSON.stringify(body);
+    const { sent, answer } = begin(path, text, token);
+    await soon(() => isUsed(tokenId)).toBe(true);
+    expect((await end(tokenId)).status).toBe(200);
+    sent.end(text.slice(1));
+    expect(await answer).toMatchObject({ status: 401, text: expect.stringContaining("unauthorized") });
+    const { users } = (await gateway.rpc("users.list")).body as Result<"users.list">;
+    expect(users.filter(({ userId, sessions }) => userId === "late" && sessions > 0)).toEqual([]);
   });
 });
 

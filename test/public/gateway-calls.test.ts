@@ -312,6 +312,17 @@ describe("a zero byte", () => {
 });
 
 describe("chat", () => {
+  test("[CLT6] sessions.patch with the same ifVersion returns the first result again", async () => {
+    const key = "agent:main:session:versioned";
+    const { body } = await gateway.rpc("sessions.create", { key }, ann);
+    const { version: ifVersion } = body as { version: number };
+    const patch = (params: object) => gateway.rpc("sessions.patch", { key, ifVersion, ...params }, ann);
+    const first = await patch({ displayName: "Trip" });
+    expect(first.status).toBe(200);
+    expect(await patch({ displayName: "Trip" })).toEqual(first);
+    for (const other of [{ displayName: "Other" }, {}]) expect((await patch(other)).status).toBe(409);
+  });
+
   test("[GTK8] chat.inject writes a note without a model call", async () => {
     const sessionKey = "agent:main:session:notes";
     const note = { sessionKey, message: "The office is closed.", idempotencyKey: "note-1" };

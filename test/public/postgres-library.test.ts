@@ -9,8 +9,10 @@ import { scriptedModel, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import { mountOverHttp } from "../support/mounted-gateway.ts";
+import { startPostgresProxy } from "../support/postgres-proxy.ts";
 import type { TestDatabase } from "../support/postgres-server.ts";
 import { migrator, roles, serverFor } from "../support/postgres-server.ts";
+import { soon } from "../support/soon.ts";
 
 let database: TestDatabase;
 const backends: Backend[] = [];
@@ -98,6 +100,25 @@ describe("createSkein on a PostgreSQL database", () => {
     const { sessions } = await (await connect()).openStore().sessions.list({}, { limit: 10 });
     expect(sessions).toMatchObject([{ key: "agent:main:main" }]);
     await gateway.close();
+    folder.remove();
+  });
+
+  test("[MCH3] a mounted gateway is not ready while the database cannot be reached", async () => {
+    const folder = temporaryFolder();
+    const proxy = await startPostgresProxy(database.url(migrator));
+    const config = { store: proxy.url, defaults: { model: "rehearsal/basic" } };
+    const skein = await createSkein({ dir: folder.path, env: {}, config, quiet: true });
+    opened.push(skein);
+    const gateway = await mountOverHttp(skein, folder.path);
+    const ready = async () => (await fetch(`${gateway.url}/readyz`)).status;
+    expect(await ready()).toBe(200);
+    proxy.cut();
+    expect(await ready()).toBe(503);
+    proxy.restore();
+    await soon(ready).toBe(200);
+    await gateway.close();
+    await skein.close({ graceMs: 0 });
+    await proxy.close();
     folder.remove();
   });
 

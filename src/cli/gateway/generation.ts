@@ -1,4 +1,5 @@
 import type { GatewayPieces } from "../../app/gateway.ts";
+import { findStoreProblems } from "../../app/gateway-upkeep.ts";
 import { openSkein } from "../../app.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -6,9 +7,8 @@ import { TimeLeft, within } from "../../core/concurrency.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import type { Handlers, MethodApp } from "../../gateway/methods/dispatch.ts";
-import type { App, SkeinStore } from "../../sessions/app.ts";
+import type { App } from "../../sessions/app.ts";
 import type { Skein } from "../../sessions/skein.ts";
-import type { WorkingBackend } from "../../store/work.ts";
 import type { GatewayHome } from "./gateway-home.ts";
 
 /**
@@ -60,25 +60,15 @@ export async function openGeneration(options: GenerationOptions): Promise<Genera
     const { tokens } = home;
     const served = { ...app, skein, tokens, reload, ...present({ live }) };
     const handlers = pieces.handlers(served);
-    return { skein, app: served, handlers, leases, loaded, ...checksOf(store, home.backend), close };
+    return {
+      ...{ skein, app: served, handlers, leases, loaded, close },
+      findProblems: () => findStoreProblems(store),
+      checkInPlace: () => store.upkeep?.checkInPlace(),
+    };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });
     throw error;
   }
-}
-
-/** A generation's store is either on a back end or in a folder, never in memory. */
-function checksOf(
-  { upkeep }: SkeinStore,
-  backend: WorkingBackend | null,
-): Pick<Generation, "findProblems" | "checkInPlace"> {
-  return {
-    findProblems: async () => {
-      if (backend !== null) return backend.findProblems();
-      return ((await upkeep?.health()) ?? []).map(({ message }) => `${message}.`);
-    },
-    checkInPlace: () => upkeep?.checkInPlace(),
-  };
 }
 
 /** Counts the users of a resource that must not be closed while it is in use. */

@@ -1,4 +1,5 @@
-import { setTimeout as after } from "node:timers/promises";
+import { attempt, attemptOften, everyHour, startTokenUpkeep } from "../../app/gateway-upkeep.ts";
+import { present } from "../../core/present.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Dispatch } from "../../gateway/methods/dispatch.ts";
@@ -24,11 +25,7 @@ interface UpkeepParts {
 }
 
 const beatMs = 20_000;
-const saveMs = 1000;
-const defaultFirstMs = 60_000;
-const everyMs = 3_600_000;
-/** How long expired tokens remain listed. */
-const expiredMs = 30 * 24 * 3_600_000;
+const retryMs = 1000;
 
 /** Starts a gateway's periodic work. Returns a function that stops it and waits for the current round. */
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
@@ -37,28 +34,23 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
     () => void attempt(parts, "gateway.json", () => void parts.beat()),
     beatMs,
   ).unref();
-  // Retried until it succeeds. If the gateway restarted before that, a revoked token would be accepted again.
-  const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
   const countWork = attemptOften(parts, "work counts", parts.count);
   const announce = attemptOften(parts, "gateway.json", () => void parts.beat());
   const saves = setInterval(() => {
     if (!parts.isAnnounced()) void announce();
-    void saveRevocations();
     void countWork();
-  }, saveMs).unref();
-  const rounds = (async () => {
-    let logged = "";
-    for (let wait = parts.firstMs ?? defaultFirstMs; ; wait = everyMs) {
-      await after(wait, undefined, { ref: false, signal: stopped.signal });
-      logged = await runMaintenance(parts, stopped.signal, logged);
-    }
-  })().catch((error: unknown) => {
-    if (!stopped.signal.aborted) parts.log("error", `upkeep stopped: ${thrownText(error)}`);
-  });
+  }, retryMs).unref();
+  const { log, tokens, firstMs } = parts;
+  const endTokenUpkeep = startTokenUpkeep(tokens, { log, ...present({ firstMs }) });
+  let logged = "";
+  const maintain = async () => {
+    logged = await runMaintenance(parts, stopped.signal, logged);
+  };
+  const rounds = everyHour(maintain, stopped.signal, firstMs);
   return async () => {
     clearInterval(beats);
     clearInterval(saves);
-    await attempt(parts, "tokens", () => parts.tokens.saveRevocations());
+    await endTokenUpkeep();
     stopped.abort();
     await rounds;
   };
@@ -66,17 +58,16 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
 
 /** Runs one round. Errors are logged, and the next round tries again. Returns the logged text. */
 export async function runMaintenance(
-  { tokens, dispatch, takeTurn, log }: Pick<UpkeepParts, "tokens" | "dispatch" | "takeTurn" | "log">,
+  { dispatch, takeTurn, log }: Pick<UpkeepParts, "dispatch" | "takeTurn" | "log">,
   signal: AbortSignal,
   loggedBefore = "",
 ): Promise<string> {
   try {
     if (!(await takeTurn())) return loggedBefore;
-    await attempt({ log }, "tokens", async () => {
-      await tokens.forgetExpired(tokens.clock.now() - expiredMs);
-    });
     const given = await dispatch.invoke(localPrincipal, "maintenance.run", {}, signal);
-    const { mode, decisions, done } = given as MaintenanceReportPayload;
+    const { mode, decisions, done, failed = [] } = given as MaintenanceReportPayload;
+    for (const { action, key, problem } of failed)
+      log("error", `maintenance could not ${action} ${key}: ${problem}`);
     if (decisions.length === 0) return "";
     const isWarning = mode === "warn";
     const text = isWarning
@@ -89,46 +80,6 @@ export async function runMaintenance(
     if (!signal.aborted) log("error", `maintenance failed: ${thrownText(error)}`);
     return loggedBefore;
   }
-}
-
-/** Logs an error instead of throwing it, because an error in a timer would crash the gateway. */
-async function attempt(
-  { log }: Pick<UpkeepParts, "log">,
-  what: string,
-  act: () => void | Promise<void>,
-): Promise<void> {
-  try {
-    await act();
-  } catch (error) {
-    log("error", `${what}: ${thrownText(error)}`);
-  }
-}
-
-/**
- * Like `attempt`, but for work that is retried every second. A persistent failure is logged only once. An attempt is
- * skipped while the previous one is running.
- */
-function attemptOften(
-  { log }: Pick<UpkeepParts, "log">,
-  what: string,
-  act: () => void | Promise<void>,
-): () => Promise<void> {
-  let logged = "";
-  let isRunning = false;
-  return async () => {
-    if (isRunning) return;
-    isRunning = true;
-    try {
-      await act();
-      logged = "";
-    } catch (error) {
-      const text = thrownText(error);
-      if (text !== logged) log("warn", `${what}: ${text}`);
-      logged = text;
-    } finally {
-      isRunning = false;
-    }
-  };
 }
 
 /** Keeps `gateway.json` up to date, and claims it again if it was removed or replaced. */

@@ -18,7 +18,7 @@ const network: ValueKind<string> = {
 };
 
 /** Excludes the gateway's own paths because requests for them would be ambiguous. */
-const basePath = textLike(
+export const basePath = textLike(
   "^/(?!(?:assets|channels|events|healthz|link|mcp|metrics|openapi\\.json|readyz|rpc|ws)(?:/|$))[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$",
   'a path such as "/skein", without a trailing slash',
 );

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { SkeinEvent } from "../../core/events.ts";
+import type { SharedEvents, SkeinEvent } from "../../core/events.ts";
 import { formatKey } from "../../core/keys.ts";
 import { readAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
@@ -33,8 +33,11 @@ export interface McpBackend {
   allowedTools(asker: McpAsker): Promise<ReadonlySet<string>>;
   /** Calls a session tool as an agent in that session would. */
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
-  /** Subscribes to events from one user's sessions. Returns a function that unsubscribes. */
-  subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
+  /**
+   * Subscribes to events from one user's sessions. Calls `onLoss` when events might have been missed. Returns a function
+   * that unsubscribes.
+   */
+  subscribe(userId: string | null, listener: (event: SkeinEvent) => void, onLoss?: () => void): () => void;
   /**
    * Returns the tokens that are no longer valid. Needed because a connection outlives the request that authenticated
    * it.
@@ -97,11 +100,9 @@ export function skeinMcpBackend(
 }
 
 /** Subscribes to the events of one user. */
-export function subscribeForUser(
-  subscribe: (listener: (event: SkeinEvent) => void) => () => void,
-): McpBackend["subscribe"] {
-  return (userId, listener) =>
+export function subscribeForUser(subscribe: SharedEvents["subscribe"]): McpBackend["subscribe"] {
+  return (userId, listener, onLoss) =>
     subscribe((event) => {
       if (event.userId === userId) listener(event);
-    });
+    }, onLoss);
 }

@@ -12,7 +12,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
-import { displayKey } from "../../core/references.ts";
+import { displayKey, keyOfReference } from "../../core/references.ts";
 import type { SessionTool, ToolResult } from "../../tools/session-tool.ts";
 import { isRefusal } from "../../tools/session-tool.ts";
 import { callTool, idempotencyMeta, resultOf, toolListing, toolsFor } from "./call-tool.ts";
@@ -133,6 +133,16 @@ export function urisOf(
 ): readonly string[] {
   const display = displayKey(session.sessionKey, { agentId, key: sessionKey, scope });
   return [...new Set([display, session.sessionKey, session.sessionId])].map(uriOf);
+}
+
+/** Like `urisOf`, but for a row of `sessions_list`, which names a session by the short form of its key. */
+export function urisOfRow(
+  { scope }: Pick<McpBackend, "scope">,
+  { agentId, sessionKey }: McpAsker,
+  { key, sessionId }: { readonly key: string; readonly sessionId: string },
+): readonly string[] {
+  const whole = keyOfReference(key, { agentId, key: sessionKey, scope }) ?? key;
+  return [...new Set([key, whole, sessionId])].map(uriOf);
 }
 
 export async function listResources(

@@ -5,7 +5,7 @@ import { sessionToolTable } from "../../tools/all.ts";
 import type { Principal } from "../auth/principal.ts";
 import { callTool, RunFollower } from "./call-tool.ts";
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
-import { mcpAskerOf } from "./mcp-context.ts";
+import { mcpAskerOf, subscribeForUser } from "./mcp-context.ts";
 import { referenceIn, uriOf, urisOf } from "./mcp-server.ts";
 import { Notices } from "./notices.ts";
 
@@ -26,6 +26,7 @@ function event<T extends SkeinEventType>(type: T, fields: object = {}): SkeinEve
 /** Dependencies with scripted tool results and with events that the test emits. */
 function world(answer: (name: string, args: unknown) => object | Promise<object>) {
   const listeners = new Set<(event: SkeinEvent) => void>();
+  const losses = new Set<() => void>();
   const reported: unknown[] = [];
   let isCurrent = true;
   let lookups = 0;
@@ -35,8 +36,9 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
     scope: "per-sender",
     allowedTools: async () => new Set(sessionToolTable.map(({ name }) => name)),
     callTool: async (name, args) => ({ result: { ...(await answer(name, args)) }, rootId: null }),
-    subscribe: (_, listener) => {
+    subscribe: (_, listener, onLoss) => {
       listeners.add(listener);
+      if (onLoss !== undefined) losses.add(onLoss);
       return () => listeners.delete(listener);
     },
     findEndedTokens: async (tokenIds) => {
@@ -51,7 +53,10 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const revoke = () => {
     isCurrent = false;
   };
-  return { app, emit, reported, listeners, revoke, lookups: () => lookups };
+  const lose = () => {
+    for (const onLoss of losses) onLoss();
+  };
+  return { app, emit, lose, reported, listeners, revoke, lookups: () => lookups };
 }
 
 describe("the asker", () => {
@@ -135,7 +140,9 @@ describe("calls", () => {
 });
 
 describe("notifications", () => {
-  const rows = (...ids: readonly string[]) => ({ sessions: ids.map((sessionId) => ({ sessionId })) });
+  const rows = (...ids: readonly string[]) => ({
+    sessions: ids.map((sessionId) => ({ sessionId, key: `session:${sessionId}` })),
+  });
 
   /** Collects the notifications for a client that may read and list these sessions. */
   function listening(seen: { reads: readonly string[]; lists: string[] }) {
@@ -203,6 +210,36 @@ describe("notifications", () => {
     emit(event("session.updated", { sessionId: "a" }));
     await settled();
     expect(heard).toHaveLength(3);
+  });
+
+  test("lost events cause notifications about the listed sessions and about a changed list", async () => {
+    const { lose, heard, settled, seen } = listening({ reads: [], lists: ["a"] });
+    await settled();
+    lose();
+    await settled();
+    expect(heard).toEqual(["skein://sessions/session%3Aa"]);
+    seen.lists.push("b");
+    lose();
+    await settled();
+    expect(heard.slice(1)).toEqual(["list", "skein://sessions/session%3Aa", "skein://sessions/session%3Ab"]);
+    lose();
+    await settled();
+    expect(heard).toHaveLength(6);
+  });
+
+  test("each user is told of lost events, which might have been about that user", () => {
+    const told: string[] = [];
+    const subscribe = subscribeForUser((listener, onLoss) => {
+      listener(event("session.created"));
+      onLoss?.();
+      return () => undefined;
+    });
+    subscribe(
+      "bob",
+      ({ type }) => told.push(type),
+      () => told.push("lost"),
+    );
+    expect(told).toEqual(["lost"]);
   });
 
   test("a revoked or expired token gets no more notifications", async () => {

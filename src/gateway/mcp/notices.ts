@@ -2,7 +2,7 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { isRefusal } from "../../tools/session-tool.ts";
 import { resultOf } from "./call-tool.ts";
 import type { McpAsker, McpBackend } from "./mcp-context.ts";
-import { urisOf } from "./mcp-server.ts";
+import { urisOf, urisOfRow } from "./mcp-server.ts";
 
 export interface NoticeListener {
   /** Called when a session has new messages, with every URI that could refer to it. */
@@ -31,6 +31,8 @@ export class Notices {
   readonly #reading = new Map<string, { again: boolean }>();
   /** Sessions added or removed since the last check. */
   readonly #moved = new Set<string>();
+  /** `true` if events were lost since the last check. */
+  #isBehind = false;
   readonly #leave: () => void;
   /** The IDs of the newest listed sessions, or `null` before the first check. */
   #listed: ReadonlySet<string> | null = null;
@@ -46,7 +48,11 @@ export class Notices {
     this.#asker = asker;
     this.#listener = listener;
     this.#isWanted = isWanted;
-    this.#leave = app.subscribe(asker.userId, (event) => this.#hear(event));
+    const onLoss = () => {
+      this.#isBehind = true;
+      this.#relist();
+    };
+    this.#leave = app.subscribe(asker.userId, (event) => this.#hear(event), onLoss);
     this.#relist();
   }
 
@@ -134,11 +140,13 @@ export class Notices {
 
   async #compare(): Promise<void> {
     const moved = [...this.#moved];
+    const isBehind = this.#isBehind;
     this.#moved.clear();
+    this.#isBehind = false;
     const result = await this.#ask("sessions_list", { limit: longestPage });
     if (isRefusal(result) || (await this.#isOver())) return;
     const { sessions, nextCursor } = result as {
-      sessions: readonly { readonly sessionId: string }[];
+      sessions: readonly { readonly key: string; readonly sessionId: string }[];
       nextCursor?: string;
     };
     const before = this.#listed;
@@ -146,8 +154,14 @@ export class Notices {
     this.#listed = now;
     const isOther = before !== null && !isEqual(before, now);
     // Only the first page is compared, so a change on a later page cannot be ruled out.
-    const isBeyond = moved.length > 0 && nextCursor !== undefined;
+    const isBeyond = (isBehind || moved.length > 0) && nextCursor !== undefined;
     if (isOther || isBeyond || moved.some((id) => now.has(id))) this.#listener.listChanged();
+    if (!isBehind) return;
+    // The sessions that changed while events were lost are among the newest ones.
+    for (const session of sessions) {
+      const uris = urisOfRow(this.#app, this.#asker, session).filter(this.#isWanted);
+      if (uris.length > 0) this.#listener.updated(uris);
+    }
   }
 
   #ask(name: string, args: unknown) {

@@ -70,6 +70,14 @@ describe("heavy calls of a token", () => {
     expect(calls.size).toBe(0);
   });
 
+  test("a call whose client has disconnected is not started even if it would not wait", async () => {
+    const { begun, call } = world();
+    const signal = AbortSignal.abort(new Error("gone"));
+    const left = Promise.allSettled([heavy, "sessions.create"].map((each) => call(each, "a", each, signal)));
+    expect(begun).toEqual([]);
+    expect((await left).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  });
+
   test("a failed call frees its place", async () => {
     const { calls, begun, call, end } = world();
     const failed = calls.run("a", heavyQueueOf(heavy, {}), never, async () => {

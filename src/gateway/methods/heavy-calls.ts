@@ -70,13 +70,14 @@ export class HeavyCalls {
     return this.#queues.size;
   }
 
-  /** A call without a queue starts immediately. A call whose `signal` is aborted while it is waiting never starts. */
+  /** A call without a queue starts immediately. A call whose `signal` is aborted before it starts never starts. */
   async run<T>(
     tokenId: string,
     queued: HeavyQueue | null,
     signal: AbortSignal,
     act: () => Promise<T>,
   ): Promise<T> {
+    signal.throwIfAborted();
     if (queued === null) return act();
     const line = `${queued} ${tokenId}`;
     const queue = this.#queues.get(line) ?? { running: 0, waiting: [] };

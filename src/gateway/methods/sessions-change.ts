@@ -13,7 +13,8 @@ import { SessionImporter } from "../../sessions/import.ts";
 import { nameNewSession } from "../../sessions/resolve-context.ts";
 import { withWorkingDirectory } from "../../sessions/run-session.ts";
 import { chosenCwd } from "../../sessions/runtime-context.ts";
-import type { SessionRecord } from "../../store/contract.ts";
+import type { MetaPatch, SessionRecord } from "../../store/contract.ts";
+import { applyPatch } from "../../store/session-meta.ts";
 import { parseModel } from "../../transcript/model-table.ts";
 import { maskFor } from "../auth/mask.ts";
 import type { Call, FolderApp, HandlersOf } from "./dispatch.ts";
@@ -119,10 +120,18 @@ export function markingHandlers(
       const { sessionId } = found;
       const given = { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy };
       const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-      const record = await sessions.patch(scopeOf(call), sessionId, changes, present({ ifVersion }));
+      const record = isApplied(found, changes, ifVersion)
+        ? found
+        : await sessions.patch(scopeOf(call), sessionId, changes, present({ ifVersion }));
       return patchedState(record, call);
     },
   };
+}
+
+/** Whether a later version already has these values, as it does when a client sends a patch again. */
+function isApplied({ meta, version }: SessionRecord, changes: MetaPatch, ifVersion: number | undefined) {
+  if (ifVersion === undefined || version <= ifVersion || Object.keys(changes).length === 0) return false;
+  return applyPatch(meta, changes) === meta;
 }
 
 /** Returns a session's state as the caller is allowed to see it. Display names are masked, as in lists. */

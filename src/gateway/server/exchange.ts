@@ -69,6 +69,8 @@ export class HttpExchange {
   readonly name: string;
   readonly task: PendingRequest;
   principal: Principal | null = null;
+  /** `true` if the whole request had arrived when its token was read. */
+  #wasComplete = false;
   readonly #ends: (() => void)[] = [];
 
   constructor(
@@ -104,9 +106,20 @@ export class HttpExchange {
   async enter(): Promise<Principal> {
     const principal = await this.context.authenticator.enter(this.request);
     this.principal = principal;
+    this.#wasComplete = this.request.complete;
     this.hold(principal.tokenId);
     this.atEnd(this.context.tokenWatch.add(principal, () => this.#revoke()));
     return principal;
+  }
+
+  /**
+   * Throws if the token was revoked or has expired since `enter`. Call this once the body has been read, because the
+   * client determines how long its body takes to arrive.
+   */
+  async recheck(): Promise<void> {
+    if (this.principal === null || this.#wasComplete) return;
+    const principal = await this.context.app.tokens.current(this.principal.tokenId);
+    if (principal === null) throw new RequestRefusedError(wrongToken);
   }
 
   /** Counts one concurrent request under a name until the response has been sent. */

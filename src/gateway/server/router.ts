@@ -91,7 +91,7 @@ const addSlash: Route = {
   path: "",
   handle: async ({ request, response, context }) => {
     const { basePath } = context.app.settings;
-    const { url = "" } = request;
+    const url = originalUrlOf(request);
     // The URL is relative because the gateway does not know its public address.
     const location = `./${basePath.slice(basePath.lastIndexOf("/") + 1)}/${url.slice(basePath.length)}`;
     response.writeHead(308, { ...apiHeaders, location }).end();
@@ -132,11 +132,19 @@ async function handle(exchange: HttpExchange, route: Route): Promise<void> {
  * might have removed the prefix.
  */
 export function servedPath(request: IncomingMessage, basePath: string): string {
+  // Express replaces the URL of its mount path with "/", whether it had a trailing slash or not.
+  if (pathOf({ url: originalUrlOf(request) }) === basePath) return "";
   const path = pathOf(request);
   return path === basePath || path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
 }
 
-function pathOf({ url = "" }: IncomingMessage): string {
+/** Returns the URL before a server such as Express removed the path under which the gateway is mounted. */
+function originalUrlOf(request: IncomingMessage & { readonly originalUrl?: unknown }): string {
+  const { url = "", originalUrl = url } = request;
+  return typeof originalUrl === "string" ? originalUrl : url;
+}
+
+function pathOf({ url = "" }: Pick<IncomingMessage, "url">): string {
   return url.split(/[?#]/, 1)[0] ?? "";
 }
 
@@ -170,6 +178,7 @@ export async function rpc(exchange: HttpExchange): Promise<void> {
   const reserve = exchange.holdBytes(context.bodies, principal.tokenId);
   const { frameBytes: maxBytes, bodyChunks: maxChunks } = context.tuning;
   const params = await jsonBody(request, { maxBytes, maxChunks, reserve });
+  await exchange.recheck();
   if (isLongCall(name, params)) exchange.task.wait();
   const payload = await context.app.dispatch.invoke(principal, name, params, signal);
   exchange.send({ text: jsonText(payload) });

@@ -49,6 +49,8 @@ export class SocketConnection {
   /** Frames that have not been processed yet. The first one is being processed. */
   readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
+  /** The bytes of events in the output. Responses do not count, because a client that reads slowly has requested them. */
+  #eventBytes = 0;
 
   constructor(ws: WebSocket, wire: Wire, context: ServerContext, address: string) {
     this.#ws = ws;
@@ -56,8 +58,10 @@ export class SocketConnection {
     this.#context = context;
     this.#address = address;
     this.#requests = new SocketRequests(context, {
-      send: (text) => this.#send(text),
-      backlog: () => ws.bufferedAmount,
+      send: (text) => this.#sendEvent(text),
+      respond: (text) => this.#send(text),
+      // After a flush, the callbacks of `send` run later than the bytes leave.
+      backlog: () => Math.min(this.#eventBytes, ws.bufferedAmount),
       drop: () => this.close("slowReader"),
       answer: (frame) => this.#answer(frame),
       idle: () => this.closeIfStopping(),
@@ -226,12 +230,20 @@ export class SocketConnection {
     this.#send(JSON.stringify(frame));
   }
 
-  /** Disconnects a client that does not read its responses. */
-  #send(text: string): void {
+  #sendEvent(text: string): void {
+    const bytes = Buffer.byteLength(text);
+    this.#eventBytes += bytes;
+    this.#send(text, () => {
+      this.#eventBytes -= bytes;
+    });
+  }
+
+  /** Disconnects a client that does not read its responses. Calls `onSent` once the text has been written. */
+  #send(text: string, onSent: () => void = () => undefined): void {
     if (this.#ws.readyState !== this.#ws.OPEN) return;
     if (this.#ws.bufferedAmount > this.#context.tuning.heldBytes) return void this.terminate();
     this.#gather();
-    this.#ws.send(text);
+    this.#ws.send(text, onSent);
     // Buffered output alone must not make a client look slow.
     if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
   }

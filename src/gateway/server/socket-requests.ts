@@ -11,6 +11,8 @@ import type { ServerOptions } from "./server-options.ts";
 
 export interface SocketRequestsTarget extends SinkTarget {
   answer(frame: ResponseFrame): void;
+  /** Sends a response that is already encoded. */
+  respond(text: string): void;
   /** Called when no requests are pending anymore. */
   idle(): void;
 }
@@ -92,7 +94,7 @@ export class SocketRequests {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
     const { frameBytes } = this.#context.tuning;
     if (isLonger(text, frameBytes)) throw new RequestRefusedError(tooLarge("The response", frameBytes));
-    this.#target.send(text);
+    this.#target.respond(text);
   }
 }
 
@@ -166,7 +168,9 @@ export class Subscriptions {
 }
 
 export interface SinkTarget {
+  /** Sends an event. */
   send(text: string): void;
+  /** Returns the bytes of events that have not been sent yet. */
   backlog(): number;
   drop(): void;
 }

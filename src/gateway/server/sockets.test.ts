@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { Socket } from "node:net";
 import { describe, expect, test, vi } from "vitest";
+import { hubWorld, updated } from "../../../test/support/event-hub.ts";
 import { connectParams, eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { findProblems } from "../../core/check-schema.ts";
 import { closeCodes, HelloSchema } from "../../protocol/frames.ts";
@@ -396,6 +397,24 @@ describe("subscriptions of a socket", () => {
     }
     await eventually(() => socket.events().length).toBe(58);
     writes.mockRestore();
+  });
+
+  test("a response in transit does not make the reader of events look slow", async () => {
+    const { hub, emit } = hubWorld({ limits: { hardBytes: 1_000_000 } });
+    const agents = [{ id: "x".repeat(20_000_000) }];
+    const handlers = { "agents.list": async () => ({ count: 1, agents }) } as never;
+    const gateway = await start({ handlers, parts: { hub } });
+    const socket = await gateway.connected();
+    await socket.request("sessions.subscribe", {});
+    (socket.ws as unknown as { _socket: Socket })._socket.once("data", () => socket.ws.pause());
+    const answer = socket.request("agents.list", {});
+    await eventually(() => socket.ws.isPaused).toBe(true);
+    emit(updated());
+    socket.ws.resume();
+    await answer;
+    const next = socket.request("sessions.unsubscribe", { subscriptionId: "x" });
+    expect(await Promise.race([socket.closed, next])).toMatchObject({ ok: true });
+    expect(socket.events()).toHaveLength(1);
   });
 
   test("are checked like a method, limited in number, and end with the socket", async () => {

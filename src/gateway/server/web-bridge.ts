@@ -32,18 +32,19 @@ export async function forwardToWebHandler(
 }
 
 function webRequest(
-  { request, signal }: HttpExchange,
+  exchange: HttpExchange,
   url: string,
   limits: BodyLimits,
   refused: (refusal: RequestRefusedError) => void,
 ): Request {
+  const { request, signal } = exchange;
   const { method = "GET" } = request;
   const isBodied = method !== "GET" && method !== "HEAD" && hasBody(request);
   return new Request(new URL(request.url ?? "/", url), {
     method,
     headers: headersOf(request),
     signal,
-    ...(isBodied ? { body: lazyBody(request, limits, refused), duplex: "half" as const } : {}),
+    ...(isBodied ? { body: lazyBody(exchange, limits, refused), duplex: "half" as const } : {}),
   });
 }
 
@@ -53,13 +54,16 @@ function webRequest(
  * report an unexpected failure.
  */
 function lazyBody(
-  request: IncomingMessage,
+  exchange: HttpExchange,
   limits: BodyLimits,
   refused: (refusal: RequestRefusedError) => void,
 ): ReadableStream<Uint8Array> {
+  const { request } = exchange;
   const read = async () => {
     try {
-      return await readBody(request, limits);
+      const bytes = await readBody(request, limits);
+      await exchange.recheck();
+      return bytes;
     } catch (error) {
       if (!(error instanceof RequestRefusedError)) throw error;
       refused(error);

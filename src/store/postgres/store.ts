@@ -97,7 +97,13 @@ export class PostgresBackend implements WorkingBackend {
     });
     this.engine = new PostgresEngine(worker, this.#wakeUps);
     const [events, clock] = [this.#events, this.#time];
-    this.shared = { events, clock, leaseMs, canTakeOver: () => clock.canTakeOver() };
+    this.shared = {
+      events,
+      clock,
+      leaseMs,
+      canTakeOver: () => clock.canTakeOver(),
+      findProblems: () => this.findProblems(),
+    };
     for (const each of [database, worker]) each.onChange = () => this.#wakeUps.announce();
     this.#renewing = renewWords(worker, this.#closing.signal).catch((error: unknown) => this.#report(error));
   }
