@@ -6,7 +6,6 @@ import { Worker } from "../runs/worker.ts";
 import type { App } from "../sessions/app.ts";
 import { childEnd } from "../sessions/child-run.ts";
 import { redeliver } from "../sessions/delivery.ts";
-import { announceDeadLetter } from "../sessions/outgoing.ts";
 import { executeRun } from "../sessions/run.ts";
 import { stopInTime } from "../sessions/run-outcome.ts";
 import { ScheduleTimer } from "../sessions/schedule-timer.ts";
@@ -54,7 +53,6 @@ export function createEngine(app: App, leaseMs: number): Engine {
     store: runs.outbox,
     deliver: (row, signal) => outgoing.deliver(row, signal, (letter) => redeliver(app, letter)),
     owner,
-    onDead: (row) => announceDeadLetter(runs, row),
     clock,
     report,
   });

@@ -18,7 +18,7 @@ export function attachRuns(
     readonly workers?: boolean | "own";
   },
 ): LedgerRuns {
-  const { store, config, agents, spaces, clock, newId, bus } = app;
+  const { store, config, agents, spaces, clock, newId, owner, bus } = app;
   const { budget, session } = config;
   const { perProcess, ...lanes } = config.lanes;
   const runs = new LedgerRuns({
@@ -31,6 +31,7 @@ export function attachRuns(
     hasStore: (userId) => spaces.missingStore(userId) === null,
     ownRequestsOnly: options.workers === "own",
     leaseMs: options.leaseMs,
+    owner,
     ...rim(store, options.leaseMs),
     queueMode: config.queue.mode,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
@@ -63,7 +64,14 @@ function rim(
   leaseMs: number,
 ): Pick<
   LedgerRunsOptions,
-  "engine" | "isGone" | "canTakeOver" | "underLock" | "sessionAt" | "hasEntry" | "removeAttachments"
+  | "engine"
+  | "isGone"
+  | "hasLockFiles"
+  | "canTakeOver"
+  | "underLock"
+  | "sessionAt"
+  | "hasEntry"
+  | "removeAttachments"
 > {
   const { shared } = store.work;
   if (store.work.ledger !== null) migrateRuns(store.work.ledger);
@@ -72,6 +80,7 @@ function rim(
     engine: store.work.engine,
     // A process ID says nothing about a process on another machine.
     isGone: shared === null ? isOwnerGone : (owner) => shared.canTakeOver() && shared.events.isGone(owner),
+    hasLockFiles: shared === null,
     canTakeOver: shared === null ? createTakeOverCheck(leaseMs) : () => shared.canTakeOver(),
     sessionAt: (userId, by) => store.work.find(userId, by),
     hasEntry: async (session, entryId) =>

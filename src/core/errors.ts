@@ -295,6 +295,21 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
+/**
+ * Throw this from a hook to stop the run. Any other error from a hook is reported and then ignored.
+ *
+ * @example
+ * ```ts
+ * import { HookRegistry, HookStop } from "skein";
+ * new HookRegistry().on("llm_input", ({ ctx }) => {
+ *   if (ctx.userId === null) throw new HookStop("No requests without a user.");
+ * });
+ * ```
+ */
+export class HookStop extends Error {
+  override readonly name = "HookStop";
+}
+
 /** Returns an error's message for readers who must not see paths on this machine, such as models. */
 export function messageWithoutPaths(error: unknown): string {
   const text = thrownText(error);
@@ -319,16 +334,21 @@ const sqliteFaults = [5, 10, 13];
 
 const databaseFaults = ["database_unavailable", "database_full", "database_read_only", "blobs_unavailable"];
 
-/** Whether a database server or an object store cannot be used now. A retry might succeed. */
+/** PostgreSQL's code for a statement that waited too long for another transaction's lock. */
+export const lockTimeoutCode = "55P03";
+
+/**
+ * Whether a database server or an object store cannot be used now, or data in it is locked. A retry might succeed.
+ */
 export function isDatabaseFault(error: unknown): boolean {
-  return causesOf(error).some((each) => databaseFaults.includes(codeOf(each)));
+  return causesOf(error).some((each) => [...databaseFaults, lockTimeoutCode].includes(codeOf(each)));
 }
 
 /**
  * Whether the disk is full, read-only, broken or locked, or a database server cannot be used. A retry might succeed.
  */
 export function isDiskFault(error: unknown): boolean {
-  const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO", ...databaseFaults];
+  const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO", lockTimeoutCode, ...databaseFaults];
   return causesOf(error).some((each) => {
     const { errcode } = each as { readonly errcode?: unknown };
     return (

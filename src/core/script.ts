@@ -78,6 +78,8 @@ export interface FenceScript {
   readonly durability?: DurabilityChoice;
   /** `true` to throw `locked` instead of waiting for another machine that is changing the user's runs. */
   readonly skipsLocked?: boolean;
+  /** How long to wait for a session's lock file, in milliseconds, if the store would wait longer. */
+  readonly lockTimeoutMs?: number;
   /** The run that writes, if the script does nothing but check that this run still holds its session. */
   readonly held?: { readonly runId: string; readonly fence: number };
   /** Called once the script has returned `true` and its changes are committed, before the write. */

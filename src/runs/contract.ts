@@ -6,6 +6,7 @@ import type {
   Accepted,
   AcceptRequest,
   Approval,
+  ApprovalIdentity,
   ApprovalQuery,
   ApprovalRequest,
   BudgetFigures,
@@ -138,8 +139,6 @@ export interface RunStore {
    * Like `openLoopTurn`, but in a separate transaction. Also throws `conflict` while a run is active in the session.
    */
   startLoopTurn(session: SessionRef, owner: string): Promise<boolean>;
-  /** Records that the turn was opened by this process. Called after the commit. */
-  keepLoopTurn(uid: string): void;
   /**
    * Ends the owner's loop turn in a session, or in all sessions if `uid` is null. Returns `true` if a turn was open.
    */
@@ -147,9 +146,10 @@ export interface RunStore {
 
   /**
    * Claims the next run according to lanes and fairness. Within a session, recovered and woken runs come first. Skips
-   * sessions whose uid is in `except`.
+   * sessions whose uid is in `except`. Calls `onLocked` with the uid of each session whose lock file another process did
+   * not release in time.
    */
-  claim(owner: string, except?: ReadonlySet<string>): Promise<Claim | null>;
+  claim(owner: string, except?: ReadonlySet<string>, onLocked?: (uid: string) => void): Promise<Claim | null>;
   /** Whether the run still holds its session. A store checks this again when it writes an entry for the run. */
   isHeld(held: HeldRun): Promise<boolean>;
   /** Extends the leases. Returns the runs that this owner has lost. */
@@ -249,7 +249,7 @@ export interface RunStore {
   /** Returns the answer that a lost owner had streamed. */
   partial(runId: string): Promise<string | null>;
 
-  requestApproval(held: HeldRun, request: ApprovalRequest): Promise<Approval>;
+  requestApproval(held: HeldRun, request: ApprovalRequest & ApprovalIdentity): Promise<Approval>;
   /**
    * Records an answer. The first answer is final. An answer after the deadline is recorded as `expired`. Returns `null`
    * if there is no such approval.
@@ -286,7 +286,11 @@ export interface OutboxStore {
   /** Ends the owner's leases. */
   release(outboxIds: readonly string[], owner: string): Promise<void>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
-  /** Returns the changed row, or `null` if the owner's lease has passed to another process, or the row has ended. */
+  /**
+   * Queues the row for the next attempt, or ends it as dead and accepts a note that informs the session that sent it.
+   * Only `retry` requeues a dead row. Returns the changed row, or `null` if the owner's lease has passed to another
+   * process, or the row has ended.
+   */
   failed(
     outboxId: string,
     owner: string,

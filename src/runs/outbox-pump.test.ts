@@ -129,6 +129,12 @@ function setUp(
   const time = new Time();
   const store = storeOf(time.clock);
   const dead: OutboxRow[] = [];
+  const { failed } = store;
+  store.failed = async (...args) => {
+    const row = await failed(...args);
+    if (row?.state === "dead") dead.push(row);
+    return row;
+  };
   const reports: unknown[] = [];
   const pump = new OutboxPump({
     store,
@@ -137,7 +143,6 @@ function setUp(
     clock: time.clock,
     after: time.after,
     random: () => 1,
-    onDead: (row) => void dead.push(row),
     report: (error) => reports.push(error),
     ...more,
   });
@@ -481,20 +486,19 @@ describe("the outbox", () => {
     expect(await store.get(outboxId)).toMatchObject({ state: "delivered", lastError: null });
   });
 
-  test("rows of another process are found, and a failing onDead stops no other", async () => {
-    const { time, store, pump, put, reports } = setUp(
-      async () => {
-        throw Object.assign(new Error("gone"), { permanent: true });
-      },
-      {
-        onDead: () => {
-          throw new Error("no session");
-        },
-      },
-    );
+  test("rows of another process are found, and one that cannot end stops no other", async () => {
+    const { time, store, pump, put, reports } = setUp(async () => {
+      throw Object.assign(new Error("gone"), { permanent: true });
+    });
     pump.start();
     await time.pass(0);
-    const row = await put("a");
+    const { failed } = store;
+    store.failed = async () => {
+      store.failed = failed;
+      throw new Error("no session");
+    };
+    await put("a");
+    const row = await put("b");
     await time.pass(30 * second);
     expect(await store.get(row.outboxId)).toMatchObject({ state: "dead" });
     expect(reports).toHaveLength(1);

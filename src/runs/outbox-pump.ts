@@ -12,9 +12,7 @@ export interface OutboxPumpOptions {
   readonly deliver: (row: OutboxRow, signal: AbortSignal) => Promise<unknown>;
   /** The owner ID under which rows are leased. */
   readonly owner: string;
-  /** Called when a row becomes dead. Only `retry` requeues a dead row. */
-  readonly onDead?: (row: OutboxRow) => Promise<void> | void;
-  /** Receives errors from the store and from `onDead`, but not from deliveries. */
+  /** Receives errors from the store, but not from deliveries. */
   readonly report?: (error: unknown) => void;
   readonly clock?: Clock;
   readonly after?: After;
@@ -49,7 +47,7 @@ interface LeasedRow {
 
 /** Delivers outbox rows at least once, one at a time per target, in creation order unless a delivery fails. */
 export class OutboxPump {
-  readonly #options: Required<Omit<OutboxPumpOptions, "onDead">> & Pick<OutboxPumpOptions, "onDead">;
+  readonly #options: Required<OutboxPumpOptions>;
   readonly #held = new Map<string, LeasedRow>();
   /** Waiting rows by target. The target that has waited longest comes first. */
   readonly #lanes = new Map<string, LeasedRow[]>();
@@ -249,12 +247,10 @@ export class OutboxPump {
   }
 
   async #recordFailure(row: OutboxRow, failure: Failure): Promise<void> {
-    const { store, owner, clock, random, onDead } = this.#options;
+    const { store, owner, clock, random } = this.#options;
     const isClosing = this.#state === "closed" && !failure.permanent;
     const next = isClosing ? { at: clock.now() } : nextTry(row, failure, clock.now(), random);
-    const failed = await store.failed(row.outboxId, owner, failure.text, next);
-    // After a pause, another process might have taken over the row and delivered it.
-    if (failed?.state === "dead") await onDead?.(failed);
+    await store.failed(row.outboxId, owner, failure.text, next);
   }
 
   /**

@@ -74,6 +74,25 @@ test("a run that finds no file descriptor returns to the queue, and runs when th
   expect(reports).toHaveLength(2);
 });
 
+test("claims are paused for a session that another process has locked, and then resume", async () => {
+  const resumed = Promise.withResolvers<void>();
+  const asked: string[][] = [];
+  const runs: Partial<RunStore> = {
+    claim: async (_, except = new Set(), onLocked = () => undefined) => {
+      asked.push([...except]);
+      if (asked.length === 1) onLocked("s1");
+      if (asked.length > 2 && except.size === 0) resumed.resolve();
+      return asked.length === 1 ? claim : null;
+    },
+  };
+  const { worker, reports } = workerOver(runs, async () => undefined);
+  worker.start();
+  await resumed.promise;
+  await worker.close();
+  expect(asked[1]).toEqual(["s1"]);
+  expect(reports).toEqual([]);
+});
+
 test("[LIB27] close waits for a sweep in progress", async () => {
   const sweeping = Promise.withResolvers<{ nextAt: null }>();
   let isClosed = false;

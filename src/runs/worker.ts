@@ -98,8 +98,8 @@ export class Worker {
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
   /**
-   * Sessions for which claims are paused: the uids of sessions whose files cannot be written now, or `everySession` if
-   * no run can start on this machine.
+   * Sessions for which claims are paused: the uids of sessions whose files are locked or cannot be written now, or
+   * `everySession` if no run can start on this machine.
    */
   readonly #pauses = new Map<string, { readonly over: Promise<void>; end(): void }>();
   /** The duration of the next pause. */
@@ -211,9 +211,10 @@ export class Worker {
 
   async #claimAll(): Promise<void> {
     const { runs, owner } = this.#options;
+    const onLocked = (uid: string) => void this.#pauseClaims(uid);
     while (this.#state === "working" && !this.#pauses.has(everySession)) {
       const before = performance.now();
-      const claim = await runs.claim(owner, new Set(this.#pauses.keys()));
+      const claim = await runs.claim(owner, new Set(this.#pauses.keys()), onLocked);
       if (claim === null) return;
       // The worker began to close during the claim, so the run would be aborted immediately.
       if (this.isClosing) return runs.release(claim.held);

@@ -7,8 +7,7 @@ import { isSilentReply } from "../core/announcement.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { sessionRefOf } from "../core/session-ref.ts";
-import { cutText } from "../core/text.ts";
-import type { Accepted, DeliveryTarget, OutboxRequest, OutboxRow, Run, RunStore } from "../runs/contract.ts";
+import type { Accepted, DeliveryTarget, OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 
 /** Delivers a message to its session. Returns `null` if there is no such session. */
@@ -77,25 +76,6 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
       : `there is no channel named ${channel}`;
   // Another process on the same root folder might have the channel, so the message is retried like any other failure.
   return deliveryError(channel, problem, { permanent: channel === "session" });
-}
-
-const longestQuote = 200;
-
-/** Reports an undelivered message in a note to the session that sent it. Calls no model. */
-export async function announceDeadLetter(runs: Pick<RunStore, "accept">, row: OutboxRow): Promise<void> {
-  const { outboxId, session, target, text, lastError, endedAt } = row;
-  const to = target.to === undefined ? "" : ` to ${target.to}`;
-  const why = lastError === null ? "" : ` (${lastError})`;
-  const content = `[Skein] A message${to} over ${target.channel} was not delivered${why}: ${cutText(text, longestQuote)}`;
-  await runs.accept({
-    session,
-    kind: "note",
-    message: { role: "custom", customType: "skein.outbox", content, display: true },
-    // A message that fails again after a retry is reported again.
-    idempotencyKey: `dead:${outboxId}:${endedAt ?? 0}`,
-    queueMode: "followup",
-    isDelivery: true,
-  });
 }
 
 export function isWebhook(channel: Channel | undefined): channel is Webhook {

@@ -212,4 +212,28 @@ describe("waiting for the reply", () => {
     expect(await ask(between.caller(asker, { callId: "c" }))).toMatchObject({ status: "timeout" });
     expect(between.reports).toEqual([]);
   });
+
+  test("[FAM3] a reply that arrives before two outages in a row is returned after them", async () => {
+    const outage = new SkeinError("database_unavailable", { database: "d", problem: "gone", advice: "x" });
+    const failOnce = (name: "replyWait" | "stopAwaiting" | "get") => {
+      const { runs } = between.deps;
+      const call = runs[name] as (runId: string) => Promise<unknown>;
+      const failing = async () => {
+        Object.assign(runs, { [name]: call });
+        throw outage;
+      };
+      Object.assign(runs, { [name]: failing });
+    };
+    const whileWaiting: Caller["whileWaiting"] = async () => {
+      await between.ends({ state: "ok", reply: "Yes." });
+      failOnce("stopAwaiting");
+      failOnce("get");
+      throw outage;
+    };
+    const caller = between.caller(asker, { whileWaiting, callId: "c" });
+    expect(await ask(caller)).toMatchObject({ status: "ok", reply: "Yes." });
+    failOnce("replyWait");
+    expect(await ask(between.caller(asker, { callId: "c" }))).toMatchObject({ reply: "Yes." });
+    expect(between.reports).toEqual([outage, outage, outage]);
+  });
 });

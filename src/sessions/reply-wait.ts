@@ -1,4 +1,5 @@
-import { SkeinError } from "../core/errors.ts";
+import { sleep } from "../core/concurrency.ts";
+import { codeOf, isDiskFault, SkeinError } from "../core/errors.ts";
 import type { Run } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 import type { Caller } from "./session-access.ts";
@@ -11,26 +12,51 @@ type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
   | { readonly how: "late" | "circle" | "unawaited" };
 
-type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report">;
+type WaitApp = Pick<App, "runs" | "clock" | "watcher" | "report" | "closed">;
 
 /**
  * Waits for an accepted run's reply until the registered deadline. A retried call waits for the remaining time. Only
  * the ledger decides whether the reply goes to the waiter or is delivered as a message.
  */
 export async function awaitReply(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
-  const wait = await app.runs.replyWait(runId);
+  const wait = await onceAnswered(app, caller, () => app.runs.replyWait(runId));
   if (wait === null) return { how: "unawaited" };
   if (wait.state === "late") return { how: gaveUp(app, caller, wait.until) ? "circle" : "late" };
-  if (wait.state === "taken") return ended(app, runId);
+  if (wait.state === "taken") return ended(app, caller, runId);
   try {
     const waited = await caller.whileWaiting([runId], () => endOrTime(app, caller, runId, wait.until));
-    if (!waited.entered) return await stopped(app, runId, "circle");
-    if (waited.value === null) return await stopped(app, runId, "late");
+    if (!waited.entered) return await stopped(app, caller, runId, "circle");
+    if (waited.value === null) return await stopped(app, caller, runId, "late");
     const now = await app.runs.replyWait(runId);
     return now?.state === "taken" ? { how: "ended", run: waited.value } : { how: "late" };
   } catch (error) {
     if (!(await hasReply(app, caller, runId, error))) throw error;
-    return await ended(app, runId);
+    return await ended(app, caller, runId);
+  }
+}
+
+const shortestRetryMs = 250;
+const longestRetryMs = 5000;
+
+/**
+ * Repeats a call to the ledger until the database can be used again. A wait whose end is not recorded stays registered,
+ * and the ledger would give the reply to a waiter that has gone.
+ */
+async function onceAnswered<T>(
+  { report, closed }: WaitApp,
+  { run, signal }: Caller,
+  act: () => Promise<T>,
+): Promise<T> {
+  for (let retryMs = shortestRetryMs; ; retryMs = Math.min(longestRetryMs, 2 * retryMs)) {
+    try {
+      return await act();
+    } catch (error) {
+      // The wait of a stopped run stays registered. Any other wait must end, even if its caller has left.
+      const stop = run === null ? closed : AbortSignal.any([closed, signal]);
+      if (stop.aborted || !(isDiskFault(error) || codeOf(error) === "locked")) throw error;
+      if (retryMs === shortestRetryMs) report(error);
+      await sleep(retryMs, stop).catch(() => undefined);
+    }
   }
 }
 
@@ -40,7 +66,8 @@ export async function awaitReply(app: WaitApp, caller: Caller, runId: string): P
  */
 async function hasReply(app: WaitApp, caller: Caller, runId: string, error: unknown): Promise<boolean> {
   if (isTakenUpAgain(caller, error)) return false;
-  return (await app.runs.stopAwaiting(runId).catch(app.report)) === "taken";
+  const stopping = onceAnswered(app, caller, () => app.runs.stopAwaiting(runId));
+  return (await stopping.catch(app.report)) === "taken";
 }
 
 /**
@@ -79,12 +106,18 @@ async function endOrTime(
 }
 
 /** Ends the wait. A reply that arrives at the same moment still goes to the waiter. */
-async function stopped(app: WaitApp, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
-  return (await app.runs.stopAwaiting(runId)) === "taken" ? ended(app, runId) : { how: why };
+async function stopped(
+  app: WaitApp,
+  caller: Caller,
+  runId: string,
+  why: "late" | "circle",
+): Promise<ReplyAwaited> {
+  const state = await onceAnswered(app, caller, () => app.runs.stopAwaiting(runId));
+  return state === "taken" ? ended(app, caller, runId) : { how: why };
 }
 
-async function ended({ runs }: WaitApp, runId: string): Promise<ReplyAwaited> {
-  const run = await runs.get(runId);
+async function ended(app: WaitApp, caller: Caller, runId: string): Promise<ReplyAwaited> {
+  const run = await onceAnswered(app, caller, () => app.runs.get(runId));
   return run === null ? { how: "unawaited" } : { how: "ended", run };
 }
 
@@ -99,13 +132,14 @@ export async function awaitChild(
   until: () => Promise<unknown> = () => app.watcher.untilEnded(runId, caller.signal),
 ): Promise<Run | "late" | "circle"> {
   const { runs } = app;
-  const standing = await runs.replyWait(runId);
+  const standing = await onceAnswered(app, caller, () => runs.replyWait(runId));
   if (standing?.state === "late") return "late";
   if (standing?.state !== "taken") {
     const entered = await untilOver(app, caller, runId, until);
-    if ((await runs.stopAwaiting(runId)) === "late") return entered ? "late" : "circle";
+    const state = await onceAnswered(app, caller, () => runs.stopAwaiting(runId));
+    if (state === "late") return entered ? "late" : "circle";
   }
-  return (await runs.get(runId, caller.userId)) ?? "late";
+  return (await onceAnswered(app, caller, () => runs.get(runId, caller.userId))) ?? "late";
 }
 
 /** Returns `false` if waiting would cause a deadlock. */

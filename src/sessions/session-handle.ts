@@ -253,7 +253,6 @@ export class SessionHandle {
     };
     const afterCommit = () => {
       isNew ||= isOpenedHere;
-      runs.keepLoopTurn(session.uid);
       this.#loopTurn = session.uid;
     };
     const fence = { script: openTurn, durability: "unsynced", afterCommit } as const;
@@ -496,7 +495,13 @@ export class SessionHandle {
 
 async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, unknown>>> {
   const { jsonSchemaOf } = await import("../agents/tools/prepare-tool.ts");
-  return jsonSchemaOf("The answer's schema", schema as Parameters<typeof jsonSchemaOf>[1]);
+  const { schemaProblem } = await import("../agents/tools/check-json-schema.ts");
+  const what = "The answer's schema";
+  const made = await jsonSchemaOf(what, schema as Parameters<typeof jsonSchemaOf>[1]);
+  const fault = schemaProblem(made);
+  if (fault === null) return made;
+  const advice = "Correct the schema. Its patterns must be JavaScript regular expressions with the flag u";
+  throw new SkeinError("invalid_arguments", { problem: `${what} is invalid: ${fault}`, advice });
 }
 
 /** Adds the position of the message that has the invalid field. */

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { isDatabaseFault, isSharedFault } from "../../src/core/errors.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { Script, SqlRow } from "../../src/core/script.ts";
 import { changeRows, queryRow, queryRows, valueScript } from "../../src/core/script.ts";
@@ -150,6 +151,36 @@ describe("two processes on one database", () => {
     expect(order).toEqual(["purged", "created"]);
     expect(await one.sessions.count(scope, {})).toBe(1);
     await direct.close();
+  });
+});
+
+describe("a write that waits for a longer change", () => {
+  test("fails with `locked`, and succeeds after the change", async () => {
+    await create(one, scope, "s");
+    const url = String(database?.url());
+    const changing = await PostgresDatabase.create({ url });
+    const waiting = await PostgresDatabase.create({ url, lockTimeoutMs: 50 });
+    const access = new SessionAccess(partsWith(waiting));
+    const appender = new SessionAppender(access);
+    const write = (id: string) => appender.append(scope, "s", [{ draft: said(id), id }], {});
+    const change = () =>
+      waiting.transact(scope.userId ?? null, async (sql) => sql("SELECT"), { locks: "runs" });
+    await write("a");
+    const script = async (sql: Sql) => {
+      await sql("SELECT FROM skein.sessions WHERE user_id = $1 FOR UPDATE", [userKey(scope.userId)]);
+      for (const act of [() => write("b"), change]) {
+        const error: unknown = await act().catch((thrown: unknown) => thrown);
+        const message = expect.stringContaining("for example for a redaction or a purge");
+        expect(error).toMatchObject({ code: "locked", message });
+        expect(isDatabaseFault(error)).toBe(true);
+        expect(isSharedFault(error)).toBe(false);
+      }
+    };
+    await changing.transact(scope.userId ?? null, script, { locks: "runs", isLong: true });
+    await change();
+    await write("c");
+    expect(await ids(one, scope, "s")).toEqual(["a", "c"]);
+    for (const each of [changing, waiting]) await each.close();
   });
 });
 

@@ -23,6 +23,7 @@ const hashes = [
   "bc3a6d152606a57676c7f004f2c57561fda8ea6cf39d4c9355fe9932f55a3272",
   "1b6de91a9e5b6953af4a305927852ac53a4f902af8ff32c1d47b3b81d87c36db",
   "02e19ce8d5569e31f4a77634c1435cdc3bd830e7fb494bf18ffac55adca5e4e5",
+  "a54505ba656e8e351ed8d3c5ccc8d54b3b13b65cb8a3a8c549ef82f024bfe0a2",
 ];
 
 test("the SQL of a migration never changes", () => {
@@ -37,7 +38,7 @@ interface WrittenRows {
   readonly tables: Readonly<Record<string, readonly object[]>>;
 }
 
-/** Versions 1 and 2 wrote the rows of their tables as version 3 did, and versions 6 to 8 as version 5 did. */
+/** Versions 1 and 2 wrote the rows of their tables as version 3 did, and versions 6 to 9 as version 5 did. */
 function rowsOf(version: number): WrittenRows {
   const file = new URL(
     `../golden/postgres/version-${Math.min(Math.max(version, 3), 5)}.json`,
@@ -92,6 +93,25 @@ test("an update by the owner alone leaves the search function to the worker", as
      WHERE f.oid = 'skein.search'::regproc AND t.oid = 'skein.entry_search'::regclass`,
   );
   expect(found?.rows).toEqual([{ owner: roles.worker, forced: true }]);
+});
+
+test("an update frees the loop turns of named users that were recorded without their user", async (context) => {
+  const server = await postgresFor(context);
+  const database = await createOlder(server, 9);
+  context.onTestFinished(() => database.drop());
+  await server.administer(
+    database.name,
+    `INSERT INTO skein.loop_turns (uid, owner, lease_until, tenant)
+     SELECT uid, 'another process', ${Number.MAX_SAFE_INTEGER}, '' FROM skein.sessions`,
+  );
+  const addresses = { url: database.url(), workerUrl: database.url(roles.worker) };
+  const backend = await openPostgres({ ...addresses, migratorUrl: database.url(migrator) });
+  context.onTestFinished(() => backend.close());
+  const skein = await createSkein({ backend, config: null, env: {}, quiet: true, workers: false });
+  context.onTestFinished(() => skein.close());
+  expect(await skein.session({ userId: "ann", sessionId: "trip" }).startTurn()).toBe(true);
+  // The turns of the unnamed user were recorded correctly.
+  await expect(skein.session({ sessionId: "notes" }).startTurn()).rejects.toMatchObject({ code: "conflict" });
 });
 
 describe.each(Array.from({ length: schemaVersion - 1 }, (_, index) => index + 1))(

@@ -133,6 +133,23 @@ describe("runs of a session wait for your own loop", () => {
     expect(reply).toBe("Yes. 1");
   });
 
+  test("[NWC3] a turn that another process opened after it expired belongs to that process", async () => {
+    const dir = newFolder();
+    const [own, other] = [
+      await withScript(answering(), {}, { dir, clock }),
+      await withScript(answering(), {}, { dir, clock }),
+    ];
+    const session = own.skein.session(trip);
+    const [first] = (await session.append([user("Go")])).entries;
+    ahead += 11 * 60_000;
+    expect(await other.skein.session(trip).startTurn()).toBe(true);
+    for (const act of [() => session.branch(first?.id ?? ""), () => session.reset()])
+      await expect(act()).rejects.toMatchObject({ code: "conflict" });
+    await other.skein.session(trip).endTurn();
+    expect(await session.startTurn()).toBe(true);
+    expect(await session.branch(first?.id ?? "")).toBeDefined();
+  });
+
   test("a step that is not written because a run is active is reported", async () => {
     const wait = defineTool({
       name: "wait",

@@ -38,6 +38,7 @@ export class Between {
       config: { session: { scope, agentToAgent: { maxPingPongTurns } } },
       clock: { now: () => this.books.now },
       owner: "me",
+      closed: new AbortController().signal,
       watcher,
       report: (error: unknown) => void this.reports.push(error),
       agents: { find: () => null },

@@ -139,8 +139,8 @@ export function* checkLoopTurn(
   tx: RunTransaction,
   { uid, sessionId }: Pick<SessionRef, "uid" | "sessionId">,
 ): Script<void> {
-  if (!tx.ownLoopTurns.has(uid) && (yield* loopTurnOwner(tx, uid)) !== null)
-    throw answeredElsewhere(sessionId);
+  const owner = yield* loopTurnOwner(tx, uid);
+  if (owner !== null && owner !== tx.options.owner) throw answeredElsewhere(sessionId);
 }
 
 function answeredElsewhere(sessionId: string): SkeinError {
@@ -149,8 +149,6 @@ function answeredElsewhere(sessionId: string): SkeinError {
 }
 
 export async function endLoopTurns(ledger: RunLedger, uid: string | null, owner: string): Promise<boolean> {
-  if (uid === null) ledger.ownLoopTurns.clear();
-  else ledger.ownLoopTurns.delete(uid);
   const sql = "DELETE FROM loop_turns WHERE owner = ? AND uid = coalesce(?, uid)";
   return (await ledger.change("unsynced", null, (tx) => tx.run(sql, owner, uid))) > 0;
 }

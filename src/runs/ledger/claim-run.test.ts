@@ -318,6 +318,25 @@ describe("claiming", () => {
     expect((await books.claim()).run.session.uid).toBe("bad");
   });
 
+  test.each([
+    ["files", true, ["lost", "new"]],
+    ["rows of a database", false, []],
+  ])("a claim that finds sessions locked, with locks that are %s", async (_, hasLockFiles, reported) => {
+    books = new RunBooks({ hasLockFiles });
+    await books.running("lost", {}, "dead");
+    books.gone.add("dead");
+    await books.accept("new");
+    for (const uid of ["lost", "new"]) books.locked.add(uid);
+    const { runId } = await books.accept("good");
+    const locked: string[] = [];
+    const claim = (except: readonly string[]) =>
+      books.runs.claim("me", new Set(except), (uid) => void locked.push(uid));
+    expect((await claim([]))?.run.runId).toBe(runId);
+    expect(locked).toEqual(reported);
+    books.beforeLock = async () => expect.unreachable("the sessions that are left out were locked again");
+    expect(await claim(["lost", "new"])).toBe(null);
+  });
+
   test("[LIB11] an aborted run does not continue when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");

@@ -10,7 +10,8 @@ import { emitChildState } from "./children.ts";
 import { findMissingHere, joinAnnouncements, loopTurnOwner } from "./claim-eligibility.ts";
 import { arrivalMarks } from "./end-run.ts";
 import { readyHeads, recordTurn, refreshQueue, slotOf, takenSlots } from "./ready-queue.ts";
-import { endUnclaimed, isAnyOverdue, settleOverdue } from "./recover-runs.ts";
+import type { LockedSessions } from "./recover-runs.ts";
+import { claimLockMs, endUnclaimed, isAnyOverdue, leaveLocked, settleOverdue } from "./recover-runs.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { publicRun } from "./run-ledger.ts";
 
@@ -23,11 +24,9 @@ interface Candidate {
   readonly row: RunRow;
 }
 
-/** The state of one `claimNext` call. */
-interface Search {
+/** The state of one `claimNext` call. `leftOut` contains all sessions in which nothing can be claimed now. */
+interface Search extends LockedSessions {
   readonly owner: string;
-  /** The uids of sessions in which nothing can be claimed now. */
-  readonly leftOut: Set<string>;
   /** Users whose runs another machine was changing. */
   readonly busyUsers: Set<string>;
 }
@@ -40,14 +39,15 @@ export async function claimNext(
   ledger: RunLedger,
   owner: string,
   except: ReadonlySet<string> = new Set(),
+  onLocked: (uid: string) => void = () => undefined,
 ): Promise<Claim | null> {
-  const search: Search = { owner, leftOut: new Set(except), busyUsers: new Set() };
+  const search: Search = { owner, leftOut: new Set(except), onLocked, busyUsers: new Set() };
   const problems: unknown[] = [];
   for (let tries = 0; tries < mostTries; tries++) {
     const next = await ledger.read((tx) => nextCandidate(tx, search, tries === 0));
     if (next === null) break;
     if (next === "overdue") {
-      problems.push(...(await settleOverdue(ledger, owner)));
+      problems.push(...(await settleOverdue(ledger, owner, search)));
       continue;
     }
     try {
@@ -74,7 +74,7 @@ function* nextCandidate(
   { owner, leftOut }: Search,
   isFirst: boolean,
 ): Script<Candidate | "overdue" | null> {
-  if (isFirst && (yield* isAnyOverdue(tx, owner))) return "overdue";
+  if (isFirst && (yield* isAnyOverdue(tx, owner, leftOut))) return "overdue";
   const caps = (yield* isAtLimit(tx, owner)) ? noCaps : tx.options.lanes;
   for (;;) {
     const next = yield* nextReady(tx, leftOut, caps);
@@ -148,8 +148,9 @@ function* ownHeads(tx: RunTransaction, leftOut: ReadonlySet<string>): Script<Rea
 async function claimCandidate(
   ledger: RunLedger,
   { ready, row }: Candidate,
-  { owner, leftOut, busyUsers }: Search,
+  search: Search,
 ): Promise<Claim | null> {
+  const { owner, busyUsers } = search;
   if (row.deadline !== null && row.startedAt !== null && row.deadline <= ledger.now()) {
     await endUnclaimed(ledger, row, "deadline");
     return null;
@@ -164,7 +165,10 @@ async function claimCandidate(
     };
     // While another machine is changing this user's runs, other users' runs are claimed first.
     const skipsLocked = !busyUsers.has(ready.user);
-    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, { skipsLocked });
+    const { leafId } = await ledger.changeUnderLock(row.session, "unsynced", take, {
+      skipsLocked,
+      lockTimeoutMs: claimLockMs,
+    });
     return claim === null ? null : { ...(claim as Omit<Claim, "leafId">), leafId };
   } catch (error) {
     const code = error instanceof SkeinError ? error.code : null;
@@ -173,7 +177,7 @@ async function claimCandidate(
     else if (code === "unreadable_file") await endUnclaimed(ledger, row, error as SkeinError);
     else if (code !== "locked") throw error;
     else {
-      leftOut.add(ready.uid);
+      leaveLocked(ledger, search, ready.uid);
       busyUsers.add(ready.user);
     }
     return null;

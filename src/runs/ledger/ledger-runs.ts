@@ -71,11 +71,13 @@ const defaults = {
   hasWorkers: () => true,
   hasStore: () => true,
   ownRequestsOnly: false,
+  hasLockFiles: true,
   queueMode: "steer" as const,
   limits: defaultLimits,
   lanes: defaultCaps,
   perProcess: null,
   leaseMs: 30_000,
+  owner: null,
   canTakeOver: () => true,
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
@@ -189,11 +191,8 @@ export class LedgerRuns implements RunStore {
     return { accepted, afterCommit };
   }
 
-  adoptRequest({ root }: Pick<Run, "root">): void {
-    const { options, ownRoots } = this.#ledger;
-    if (!options.ownRequestsOnly) return;
-    ownRoots.add(root.rootId);
-    options.wakeWorker(); // An existing run emits no `run.queued` event that would wake the worker.
+  adoptRequest(run: Pick<Run, "root">): void {
+    this.#ledger.adopt(run);
   }
 
   /** The requests for which this process has accepted or claimed a run. */
@@ -221,16 +220,10 @@ export class LedgerRuns implements RunStore {
 
   async startLoopTurn(session: SessionRef, owner: string): Promise<boolean> {
     const { attendant } = this;
-    const isNew = await this.#ledger.change("unsynced", session, function* (tx) {
+    return this.#ledger.change("unsynced", session, function* (tx) {
       yield* attendant.branch(session);
       return yield* openLoopTurn(tx, session, owner);
     });
-    this.keepLoopTurn(session.uid);
-    return isNew;
-  }
-
-  keepLoopTurn(uid: string): void {
-    this.#ledger.ownLoopTurns.add(uid);
   }
 
   async sleep(

@@ -90,10 +90,33 @@ describe("the outbox", () => {
       "outbox.queued",
       "outbox.retry",
       "outbox.dead",
+      "run.queued",
       "outbox.queued",
       "outbox.dropped",
       "outbox.queued",
     ]);
+  });
+
+  test("a dead letter and its notice to the sender are one change", async () => {
+    const { outbox } = books.runs;
+    const { outboxId } = await outbox.put(request("k"));
+    const [row] = await outbox.due("a", 10, 1000);
+    await outbox.failed(outboxId, "b", "410", "dead");
+    expect(await books.runs.pending("ann/s")).toEqual([]);
+    await outbox.failed(outboxId, "a", "410", "dead");
+    const notice = "[Skein] A message to x over webhook was not delivered (410): hello";
+    const [noted, ...others] = await books.runs.pending("ann/s");
+    expect(noted).toMatchObject({ session: row?.session, kind: "note", message: { content: notice } });
+    expect(others).toEqual([]);
+    expect((await books.claim()).run.runId).toBe(noted?.runId);
+  });
+
+  test("a process that executes only its own requests adopts the notice of a dead letter", async () => {
+    books = new RunBooks({ ownRequestsOnly: true });
+    const { outboxId } = await books.runs.outbox.put(request("k"));
+    await books.runs.outbox.due("a", 10, 1000);
+    await books.runs.outbox.failed(outboxId, "a", "410", "dead");
+    expect((await books.claim()).run.kind).toBe("note");
   });
 
   test("lists rows newest first, by state and for one user only", async () => {

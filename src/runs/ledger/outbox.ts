@@ -5,14 +5,8 @@ import { textOf } from "../../core/messages.ts";
 import type { Script, SqlValue } from "../../core/script.ts";
 import { lockFor } from "../../core/script.ts";
 import type { SessionRef } from "../../core/session-ref.ts";
-import type {
-  DeliveryTarget,
-  InputKind,
-  OutboxRequest,
-  OutboxRow,
-  OutboxState,
-  OutboxStore,
-} from "../contract.ts";
+import type { DeliveryTarget, OutboxRequest, OutboxRow, OutboxState, OutboxStore } from "../contract.ts";
+import { noticeOf } from "./dead-letter.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { jsonOrNull, limitList, numberOrNull, textOrNull } from "./run-ledger.ts";
 
@@ -109,27 +103,30 @@ export class RunOutbox implements OutboxStore {
     });
   }
 
-  failed(
+  async failed(
     outboxId: string,
     owner: string,
     error: string,
     next: { readonly at: number } | "dead",
   ): Promise<OutboxRow | null> {
-    const state = next === "dead" ? "dead" : "queued";
-    return this.#ledger.change("unsynced", null, function* (tx) {
+    const ledger = this.#ledger;
+    const sender = next === "dead" ? ((await this.get(outboxId))?.session ?? null) : null;
+    const durability = next === "dead" ? "synced" : "unsynced";
+    const failed = await ledger.change(durability, sender, function* (tx) {
       const sql = `UPDATE outbox SET state = ?, ended_at = ?, next_at = coalesce(?, next_at), last_error = ?,
         attempts = attempts + 1, owner = NULL, lease_until = NULL
         WHERE outbox_id = ? AND state = 'queued' AND owner = ?`;
-      const endedAt = next === "dead" ? tx.now() : null;
-      const at = next === "dead" ? null : next.at;
-      if ((yield* tx.run(sql, state, endedAt, at, error, outboxId, owner)) === 0) return null;
+      const change = next === "dead" ? ["dead", tx.now(), null] : ["queued", null, next.at];
+      if ((yield* tx.run(sql, ...change, error, outboxId, owner)) === 0) return null;
       const row = yield* findOutboxRow(tx, outboxId);
       if (row === null) return null;
       const about = { outboxId, channel: row.target.channel, error };
       if (next === "dead") tx.addEvent("outbox.dead", row.session, row.runId, about);
       else tx.addEvent("outbox.retry", row.session, row.runId, { ...about, nextAt: next.at });
-      return row;
+      return { row, notice: next === "dead" ? yield* tx.accept(noticeOf(row)) : null };
     });
+    if (failed !== null && failed.notice !== null) ledger.adopt(failed.notice.run);
+    return failed?.row ?? null;
   }
 
   retry(outboxId: string): Promise<OutboxRow | null> {
@@ -260,13 +257,6 @@ function deliverableHere({ options }: Pick<RunLedger, "options">): {
   const where = `channel IN (SELECT value FROM json_each(?))
     AND (app = '' OR (app = ? AND channel IN (SELECT value FROM json_each(?))))`;
   return { where, values: [ids, options.app, own] };
-}
-
-const fromSessions: readonly InputKind[] = ["announce", "send", "ping_pong"];
-
-/** Whether this is unread input from another session. Such input must not be lost with its target session. */
-export function isUnreadDelivery(row: RunRow): boolean {
-  return !row.isWritten && fromSessions.includes(row.kind);
 }
 
 /**

@@ -1,13 +1,14 @@
 import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
-import type { Script } from "../../core/script.ts";
+import type { FenceScript, Script } from "../../core/script.ts";
 import type { HeldRun } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import { lostCode, mostLost, nextState, retryHint, timeoutText } from "../states.ts";
 import { listExpiredApprovals, resolveApproval } from "./approvals.ts";
 import { emitChildState } from "./children.ts";
 import { isBatchDue, nextBatchAt, releaseDueBatches } from "./claim-eligibility.ts";
+import { isUnreadDelivery } from "./dead-letter.ts";
 import { abortError, endRun, wakeRun } from "./end-run.ts";
-import { isUnreadDelivery, putDeadLetter } from "./outbox.ts";
+import { putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import type { RunLedger, RunRow, RunTransaction } from "./run-ledger.ts";
 import { fenced, numberOrNull } from "./run-ledger.ts";
@@ -68,6 +69,7 @@ async function requeue(
   row: RunRow,
   why: RequeueReason,
   isStill: (now: RunRow) => boolean,
+  options: Pick<FenceScript, "lockTimeoutMs"> = {},
 ): Promise<void> {
   const durability = (tx: RunTransaction) => endDurability(tx, row.runId);
   const giveBackIfStill = function* (tx: RunTransaction): Script<boolean> {
@@ -77,7 +79,7 @@ async function requeue(
     return true;
   };
   try {
-    await ledger.changeUnderLock(row.session, durability, giveBackIfStill);
+    await ledger.changeUnderLock(row.session, durability, giveBackIfStill, options);
   } catch (error) {
     // If the session does not exist or its log is unreadable, no process can write to the log, so no lock is needed.
     if (!(error instanceof SkeinError) || !["not_found", "unreadable_file"].includes(error.code)) throw error;
@@ -122,7 +124,11 @@ function isExpired(ledger: RunLedger | RunTransaction, leaseUntil: number): bool
 }
 
 /** Returns runs whose owner has died or whose lease has expired. */
-function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunRow[]> {
+function* findLostRuns(
+  tx: RunTransaction,
+  exceptOf: string | null,
+  leftOut: ReadonlySet<string>,
+): Script<RunRow[]> {
   const active = yield* tx.all(
     // Without INDEXED BY, SQLite scans all runs to avoid the sort.
     `SELECT run_id, owner, lease_until FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')
@@ -141,34 +147,70 @@ function* findLostRuns(tx: RunTransaction, exceptOf: string | null): Script<RunR
   if (lost.length === 0) return [];
   const ids = JSON.stringify(lost.map(({ run_id }) => run_id));
   const rows = yield* tx.rows("run_id IN (SELECT value FROM json_each(?)) ORDER BY seq", ids);
-  return rows.filter(({ session }) => tx.options.hasStore(session.userId));
+  return rows.filter(({ session }) => !leftOut.has(session.uid) && tx.options.hasStore(session.userId));
+}
+
+/** How long a claim or the recovery of a lost run waits for one session's lock file, because all sessions wait with it. */
+export const claimLockMs = 1000;
+
+/** The sessions that a pass leaves for later. */
+export interface LockedSessions {
+  /** The sessions' uids. */
+  readonly leftOut: Set<string>;
+  /** Called with the uid of each session whose lock file another process did not release in time. */
+  onLocked(uid: string): void;
+}
+
+/** Leaves a session for later because another process has it locked. */
+export function leaveLocked(ledger: RunLedger, { leftOut, onLocked }: LockedSessions, uid: string): void {
+  leftOut.add(uid);
+  if (ledger.options.hasLockFiles) onLocked(uid);
 }
 
 /**
  * Requeues runs whose owner has died or whose lease has expired. If a run's session is locked or its owner turns out to
  * be alive, the run is left for the next pass. Returns the errors.
  */
-async function requeueLostRuns(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
+async function requeueLostRuns(
+  ledger: RunLedger,
+  exceptOf: string | null,
+  locked: LockedSessions,
+): Promise<unknown[]> {
   const problems: unknown[] = [];
-  for (const row of await ledger.read((tx) => findLostRuns(tx, exceptOf))) {
+  for (const row of await ledger.read((tx) => findLostRuns(tx, exceptOf, locked.leftOut))) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
       owner !== null && (isExpired(ledger, leaseUntil ?? 0) || ledger.options.isGone(owner));
-    await requeue(ledger, row, "lost", isStill).catch((error: unknown) => {
-      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) problems.push(error);
-    });
+    try {
+      await requeue(ledger, row, "lost", isStill, { lockTimeoutMs: claimLockMs });
+    } catch (error) {
+      const code = error instanceof SkeinError ? error.code : null;
+      if (code === "locked") leaveLocked(ledger, locked, row.session.uid);
+      else if (code !== "fenced") problems.push(error);
+    }
   }
   return problems;
 }
 
 /** Whether `settleOverdue` has anything to do. */
-export function* isAnyOverdue(tx: RunTransaction, exceptOf: string | null): Script<boolean> {
-  if ((yield* findLostRuns(tx, exceptOf)).length > 0 || (yield* isBatchDue(tx))) return true;
+export function* isAnyOverdue(
+  tx: RunTransaction,
+  exceptOf: string | null,
+  leftOut: ReadonlySet<string>,
+): Script<boolean> {
+  if ((yield* findLostRuns(tx, exceptOf, leftOut)).length > 0 || (yield* isBatchDue(tx))) return true;
   return (yield* tx.get(`${returnedReplies} LIMIT 1`)) !== undefined;
 }
 
 /** Requeues lost runs, settles returned replies and releases announcements that have waited long enough. */
-export async function settleOverdue(ledger: RunLedger, exceptOf: string | null): Promise<unknown[]> {
-  const problems = [...(await requeueLostRuns(ledger, exceptOf)), ...(await settleReturnedReplies(ledger))];
+export async function settleOverdue(
+  ledger: RunLedger,
+  exceptOf: string | null,
+  locked: LockedSessions = { leftOut: new Set(), onLocked: () => undefined },
+): Promise<unknown[]> {
+  const problems = [
+    ...(await requeueLostRuns(ledger, exceptOf, locked)),
+    ...(await settleReturnedReplies(ledger)),
+  ];
   await releaseDueBatches(ledger);
   return problems;
 }

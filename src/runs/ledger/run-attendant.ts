@@ -9,8 +9,9 @@ import type { AfterCommit, Outcome, RemovedEntries, RunOptions, Sequel, WorkAtte
 import { openStates } from "../states.ts";
 import { unbindThreads } from "./children.ts";
 import { checkLoopTurn } from "./claim-eligibility.ts";
+import { isUnreadDelivery } from "./dead-letter.ts";
 import { endRun } from "./end-run.ts";
-import { dropOutbox, isUnreadDelivery, putDeadLetter } from "./outbox.ts";
+import { dropOutbox, putDeadLetter } from "./outbox.ts";
 import { refreshQueue } from "./ready-queue.ts";
 import { deleteRun, forgetRoot } from "./recover-runs.ts";
 import type { RunLedger, RunRow } from "./run-ledger.ts";

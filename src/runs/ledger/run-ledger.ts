@@ -161,6 +161,8 @@ export interface RunLedgerOptions {
   /** The maximum number of runs that this process executes, or `null` if there is no limit. */
   readonly perProcess: number | null;
   readonly leaseMs: number;
+  /** The owner of this process's loop turns. `null` if it opens none. */
+  readonly owner: string | null;
   /** The time limit for an agent's runs that do not set one. 0 means no limit. */
   runTimeoutMs(agentId: string): number;
   /** The mode of user and channel messages that do not set one. */
@@ -190,6 +192,11 @@ export interface RunLedgerOptions {
   readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead. If so, there is no need to wait for its lease to expire. */
   isGone(owner: string): boolean;
+  /**
+   * Whether a session is locked with a file. A stopped process can hold such a lock for any length of time. A database
+   * server takes the lock back.
+   */
+  readonly hasLockFiles: boolean;
   /** `false` while an owner whose lease has expired might merely have lost its database connection for a moment. */
   canTakeOver(): boolean;
   /**
@@ -224,8 +231,6 @@ export class RunLedger {
   readonly options: RunLedgerOptions;
   /** The roots of requests for which this process has accepted or claimed a run. */
   readonly ownRoots = new Set<string>();
-  /** The uids of sessions in which this process has a loop turn open. */
-  readonly ownLoopTurns = new Set<string>();
 
   constructor(options: RunLedgerOptions) {
     this.options = options;
@@ -233,6 +238,13 @@ export class RunLedger {
 
   now(): number {
     return this.options.clock.now();
+  }
+
+  /** In a process that claims only its own requests, adds this run's request to them. */
+  adopt({ root }: Pick<Run, "root">): void {
+    if (!this.options.ownRequestsOnly) return;
+    this.ownRoots.add(root.rootId);
+    this.options.wakeWorker(); // An existing run emits no `run.queued` event that would wake the worker.
   }
 
   /** Runs a script that only reads. */
@@ -260,7 +272,7 @@ export class RunLedger {
     session: SessionRef,
     durability: Durability | ((tx: RunTransaction) => Script<Durability>),
     script: (tx: RunTransaction) => Script<boolean>,
-    options: Pick<FenceScript, "skipsLocked"> = {},
+    options: Pick<FenceScript, "skipsLocked" | "lockTimeoutMs"> = {},
   ): Promise<{ readonly leafId: string | null }> {
     const { begin, emit } = this.#collectEvents(script);
     return this.options.underLock(session, {
@@ -332,10 +344,6 @@ export class RunTransaction {
 
   get ownRoots(): ReadonlySet<string> {
     return this.#ledger.ownRoots;
-  }
-
-  get ownLoopTurns(): ReadonlySet<string> {
-    return this.#ledger.ownLoopTurns;
   }
 
   /**

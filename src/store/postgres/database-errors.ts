@@ -1,4 +1,4 @@
-import { codeOf, SkeinError } from "../../core/errors.ts";
+import { codeOf, lockTimeoutCode, SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 
 /**
@@ -70,7 +70,12 @@ export function databaseError(error: unknown, database: string, outcome: Outcome
   const options = { cause: error };
   if (code === "53100") return new SkeinError("database_full", { database, problem }, options);
   if (code === "25006") return new SkeinError("database_read_only", { database, problem }, options);
-  if (isConnectionLost(error)) {
+  if (code === lockTimeoutCode && outcome === "not stored") {
+    const file = `Data of this user in the database ${database}`;
+    const holder = "another process, for example for a redaction or a purge";
+    return new SkeinError("locked", { file, holder }, options);
+  }
+  if (isConnectionLost(error) || code === lockTimeoutCode) {
     const advice = `${outcomeText[outcome]}. Check that the server is running and reachable, then try again`;
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }

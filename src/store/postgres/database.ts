@@ -32,8 +32,8 @@ export interface TransactOptions {
    */
   readonly locks?: "runs" | "gateway";
   /**
-   * `true` if the transaction's statements have no timeout, and its script can take any time between two statements. The
-   * server ends the transaction only if the process is paused, or if the script blocks the event loop.
+   * `true` if the transaction's statements have no timeout, not even for locks, and its script can take any time between
+   * two statements. Only the lock in `locks` is still waited for no longer than usual. The server ends the transaction only if the process is paused, or if the script blocks the event loop.
    */
   readonly isLong?: boolean;
   /** `true` to throw `locked` instead of waiting for another process that has the lock. */
@@ -54,6 +54,8 @@ export interface DatabaseOptions {
    * locked.
    */
   readonly idleTransactionMs?: number;
+  /** How long a statement waits for another transaction's lock before it fails with `locked`. */
+  readonly lockTimeoutMs?: number;
 }
 
 const defaultConnections = 10;
@@ -71,6 +73,8 @@ const defaultIdleMs = 60_000;
 const lockedIdleMs = 4000;
 /** The same for a long transaction. A script that handles a large session can block the event loop for seconds. */
 const longLockedIdleMs = 20_000;
+/** Shorter than a statement's timeout, which cannot be told apart from a server that has stopped responding. */
+const defaultLockMs = 20_000;
 const mostConflicts = 10;
 /** In milliseconds, the longest delay that timers support. */
 const longest = 2 ** 31 - 1;
@@ -100,6 +104,7 @@ export class PostgresDatabase {
   readonly #directUrl: string;
   readonly #delays: readonly number[];
   readonly #idleMs: number;
+  readonly #lockMs: number;
   readonly #closed = new AbortController();
   /** Keeps transactions that wait for the same user's lock from occupying several connections. */
   readonly #lockQueues = new KeyedMutex();
@@ -113,6 +118,7 @@ export class PostgresDatabase {
     this.#directUrl = options.directUrl ?? options.url;
     this.#delays = options.retryDelaysMs ?? defaultDelays;
     this.#idleMs = options.idleTransactionMs ?? defaultIdleMs;
+    this.#lockMs = options.lockTimeoutMs ?? defaultLockMs;
   }
 
   /** Does not open a connection yet. Throws `unavailable` if the package `pg` is not installed. */
@@ -132,8 +138,15 @@ export class PostgresDatabase {
     // A lost connection also makes its statement fail, and the statement's error is handled.
     const ignore = () => undefined;
     pool.on("error", ignore);
-    pool.on("connect", (client) => void client.on("error", ignore));
-    return new PostgresDatabase(pool, options);
+    const made = new PostgresDatabase(pool, options);
+    pool.on("connect", (client) => {
+      client.on("error", ignore);
+      const { processID } = client as DirectConnection & pg.PoolClient;
+      // A pooler shares its connections to the server with other programs, so they keep their settings.
+      const limit = "SELECT set_config('lock_timeout', $1, false) WHERE pg_backend_pid() = $2";
+      client.query(limit, [String(made.#lockMs), processID]).catch(ignore);
+    });
+    return made;
   }
 
   /**
@@ -229,17 +242,19 @@ export class PostgresDatabase {
   }
 
   async #begin(client: pg.PoolClient, actor: Actor, options: TransactOptions): Promise<void> {
-    const { durability, locks, skipsLocked = false } = options;
+    const { durability, locks, skipsLocked = false, isLong = false } = options;
     const settings = `SELECT pg_backend_pid() AS pid, set_config('skein.user_id', $1, true),
-      set_config('skein.run_user', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`;
+      set_config('skein.run_user', $2, true), set_config('idle_in_transaction_session_timeout', $3, true),
+      set_config('lock_timeout', $4, true)`;
     const user = actor === everyUser ? everyUserKey : userKey(actor);
     const runUser = runSettingOf(actor);
     const lock = locks === "gateway" ? "skein gateway" : `skein runs ${runUser}`;
     const [, set, ...results] = await Promise.all([
       client.query("BEGIN"),
-      this.#prepare(client, settings, [user, runUser, String(this.#idleMsOf(options))]),
+      this.#prepare(client, settings, [user, runUser, String(this.#idleMsOf(options)), String(this.#lockMs)]),
       ...(durability === "unsynced" ? [client.query("SET LOCAL synchronous_commit = off")] : []),
       ...(locks === undefined ? [] : [client.query(skipsLocked ? tryLockText : lockText, [lock])]),
+      ...(isLong ? [client.query("SET LOCAL lock_timeout = 0")] : []),
     ]);
     if (set?.rows[0]?.pid === (client as DirectConnection & pg.PoolClient).processID)
       this.#direct.add(client);

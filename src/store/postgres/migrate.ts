@@ -3,7 +3,13 @@ import type { DatabaseOptions, Sql } from "./database.ts";
 import { PostgresDatabase } from "./database.ts";
 import { createFunctions } from "./schema-functions.ts";
 import { createGatewayTables, gatewayTables } from "./schema-gateway.ts";
-import { createLaneFunctions, createRunTables, createSchedules, runTables } from "./schema-runs.ts";
+import {
+  createLaneFunctions,
+  createRunTables,
+  createSchedules,
+  freeLoopTurns,
+  runTables,
+} from "./schema-runs.ts";
 import { changeSearch, renewCodes, speedUpSearch } from "./schema-search.ts";
 import { createEmbeddings, createTables, userTables } from "./schema-tables.ts";
 
@@ -18,6 +24,7 @@ export const migrations: readonly (() => string)[] = [
   createEmbeddings,
   createSchedules,
   speedUpSearch,
+  freeLoopTurns,
 ];
 
 export const schemaVersion = migrations.length;

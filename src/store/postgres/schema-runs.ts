@@ -266,3 +266,14 @@ CREATE TABLE skein.schedules (
 );
 ${ownRows("schedules")}`;
 }
+
+/**
+ * The migration that deletes loop turns recorded under the unnamed user although their sessions belong to other users.
+ * Row-level security hides such a row from its user, whose own turn then violates the primary key.
+ */
+export function freeLoopTurns(): string {
+  return `
+DELETE FROM skein.loop_turns AS t WHERE t.tenant = '' AND NOT EXISTS (
+  SELECT FROM skein.sessions AS s WHERE s.uid = t.uid AND s.user_id = '~unnamed'
+);`;
+}

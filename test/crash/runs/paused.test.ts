@@ -12,9 +12,10 @@ import type { PauseMode } from "../../support/pause-scenario.ts";
 import { pauseOptions } from "../../support/pause-scenario.ts";
 import { stateOf } from "../../support/proc.ts";
 import { supportProgram } from "../../support/programs.ts";
-import { laterClock } from "../../support/run-skein.ts";
+import { laterClock, openRuns } from "../../support/run-skein.ts";
 
 const child = supportProgram("pause-child");
+const lockHolder = supportProgram("crash-child");
 const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
@@ -76,6 +77,36 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     expect(existsSync(log) ? readFileSync(log, "utf8") : null).toBe(done);
     const answers = JSON.stringify(before).match(/The answer of/g);
     expect(answers).toHaveLength(1);
+    await skein.close({ graceMs: 0 });
+  });
+});
+
+describe.runIf(process.platform === "linux")("a process stopped with a session locked", () => {
+  test("other sessions' runs are executed meanwhile, and that session's run once the lock is released", async () => {
+    const dir = mkdtempSync(join(base, "locked-"));
+    const { skein, reports } = await openRuns({
+      dir,
+      // A claim that waited this long would keep the others waiting beyond the time limit of this test.
+      config: { lock: { timeoutMs: 86_400_000 } },
+      script: () => ({ text: "Done." }),
+    });
+    const send = (sessionId: string) => skein.session({ userId: "alice", sessionId }).send("Go");
+    const shared = skein.session({ userId: "alice", sessionId: "shared" });
+    await shared.send("Go").result;
+    const holder = spawn(process.execPath, [lockHolder, "hold", dir], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = once(holder, "close");
+    while (stateOf(holder.pid ?? 0) !== "T") await sleep(5);
+    await shared.accept("Go", { idempotencyKey: "waiting" });
+    const waiting = shared.send("Go", { idempotencyKey: "waiting" });
+    const others = ["first", "second", "third"].map(send);
+    for (const { result } of others) expect(await result).toMatchObject({ reply: "Done." });
+    expect(await skein.runs.get(waiting.runId)).toMatchObject({ state: "queued", startedAt: null });
+    holder.kill("SIGCONT");
+    await ended;
+    expect(await waiting.result).toMatchObject({ reply: "Done." });
+    expect(reports).toEqual([]);
     await skein.close({ graceMs: 0 });
   });
 });
