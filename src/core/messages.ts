@@ -145,6 +145,8 @@ const AssistantMessageSchema = s.object({
       finishReason: s.optional(anyRecord),
       /** `false` if the price was unknown, in which case the cost is recorded as 0. */
       costKnown: s.optional(s.boolean()),
+      /** Skein's estimate of the request's tokens. `usage` has the provider's count. */
+      requestTokens: s.optional(s.number()),
       /** For a failed answer, the number of attempts and whether a retry might succeed. */
       attempts: s.optional(s.number()),
       retryable: s.optional(s.boolean()),

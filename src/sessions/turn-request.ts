@@ -28,6 +28,11 @@ export interface RequestSettings {
 
 type RequestTool = Pick<Tool, "name" | "description" | "inputSchema">;
 
+interface BuiltRequest extends TurnRequest {
+  /** Like `tokens`, but without the provider's count of an earlier request. */
+  readonly estimated: number;
+}
+
 /** Builds each of a turn's requests from the session. */
 export class TurnRequests {
   readonly #app: Pick<App, "store" | "config" | "clock">;
@@ -35,7 +40,7 @@ export class TurnRequests {
   readonly #settings: RequestSettings;
   readonly #readContext: ((options: ContextOptions) => SessionContext) | undefined;
   #pruned: PruningOptions["pruned"];
-  #last: TurnRequest | null = null;
+  #last: BuiltRequest | null = null;
   /** Set by recovery steps for a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
@@ -66,6 +71,11 @@ export class TurnRequests {
     this.#window = Math.max(minContextWindow, Math.min(this.#window, refusedTokens));
   }
 
+  /** The estimated size of the request that the model is answering, or `null` if none has been built. */
+  get requestTokens(): number | null {
+    return this.#last?.estimated ?? null;
+  }
+
   async next(): Promise<TurnRequest> {
     const request = await this.#build(await this.#context());
     this.#pruned = prunedResults(request.messages);
@@ -91,7 +101,7 @@ export class TurnRequests {
     return context ?? noSuchSession(sessionId);
   }
 
-  async #build(context: SessionContext): Promise<TurnRequest> {
+  async #build(context: SessionContext): Promise<BuiltRequest> {
     const session = this.#session;
     const { model, system, tools } = this.#settings;
     const { contextWindow } = this;
@@ -105,11 +115,10 @@ export class TurnRequests {
       pruning: this.#pruning(context.messages.findLast(isAnswer)?.timestamp ?? null),
     });
     const compactedAt = context.messages.findLast(({ role }) => role === "compactionSummary")?.timestamp;
-    const counted = contextTokens(messages, present({ compactedAt }));
-    const standing = counted.measured > 0 ? 0 : standingTokens(system, tools ?? []);
-    const tokens = counted.tokens + standing;
+    const standing = standingTokens(system, tools ?? []);
+    const { tokens, estimated } = contextTokens(messages, { model, standing, ...present({ compactedAt }) });
     const isOverThreshold = shouldCompact({ tokens, contextWindow, cut: context.cut });
-    return { messages, context, changes, tokens, isOverThreshold };
+    return { messages, context, changes, tokens, estimated, isOverThreshold };
   }
 
   /** Returns the offered tools, plus any tools already called on servers that have not listed theirs yet. */
@@ -152,7 +161,7 @@ function isAnswer({ role }: { readonly role: string }): boolean {
   return role === "assistant";
 }
 
-/** Returns the estimated size of the system prompt and the tools. It is used until the provider has counted them. */
+/** Returns the estimated size of the system prompt and the tools. */
 function standingTokens(system: string | null, tools: readonly RequestTool[]): number {
   const text = [
     system ?? "",

@@ -1,4 +1,4 @@
-import type { TextBlock } from "../core/messages.ts";
+import type { Content, TextBlock } from "../core/messages.ts";
 import type {
   Change,
   ContextMessage,
@@ -186,6 +186,22 @@ export class EntryIds {
     );
     return this.#bySource.get(source) || undefined;
   }
+}
+
+/**
+ * Whether a text block stands for an image that is stored as a blob. Text added to such a block would vanish, because
+ * the image replaces the block before the request is sent.
+ */
+export function isImageBlob({ skein }: TextBlock): boolean {
+  return skein?.blob?.was === "image";
+}
+
+/** Puts text before a message's content: into its first text block, or into a new block before an image. */
+export function prependText(content: Content, text: string, separator: string): Content {
+  if (typeof content === "string") return `${text}${separator}${content}`;
+  const [first, ...rest] = content;
+  if (first?.type !== "text" || isImageBlob(first)) return [{ type: "text", text }, ...content];
+  return [{ ...first, text: `${text}${separator}${first.text}` }, ...rest];
 }
 
 export function toBlocks<B>(content: string | readonly B[]): readonly (B | TextBlock)[] {

@@ -65,76 +65,99 @@ const answer = (usage: Usage | undefined, more: Partial<AssistantMessage> = {}):
   ...more,
 });
 const usage = { input: 1000, cacheRead: 200, cacheWrite: 30, output: 4 };
+/** An answer whose request was counted, and estimated at `requestTokens`. */
+const measured = (requestTokens: number, given: Usage = usage, more: Partial<AssistantMessage> = {}) =>
+  answer(given, { skein: { requestTokens }, ...more });
+const tokensIn = (
+  messages: readonly TranscriptMessage[],
+  options: Parameters<typeof contextTokens>[1] = {},
+): number => contextTokens(messages, options).tokens;
 
 describe("the tokens of a context", () => {
-  test("are the provider's count of the last answer, plus an estimate of the rest", () => {
-    const after = [said("What about tomorrow?", 3), said("And the day after?", 4)];
-    const messages = [said("Hello"), answer({ input: 7 }), said("How are you?"), answer(usage), ...after];
-    const estimated = estimateTokens(after);
-    expect(contextTokens(messages)).toEqual({ tokens: 1234 + estimated, measured: 1234, estimated });
-    expect(contextTokens(messages.slice(0, 4))).toEqual({ tokens: 1234, measured: 1234, estimated: 0 });
+  test("are the provider's last count, plus the estimate for everything since", () => {
+    const request = [said("Hello"), measured(7, { input: 7 }), said("How are you?")];
+    const after = [measured(estimateTokens(request)), said("What about tomorrow?", 3), said("And then?", 4)];
+    expect(tokensIn([...request, ...after])).toBe(1230 + estimateTokens(after));
+    const standing = 500;
+    const withTools = [...request, measured(estimateTokens(request) + standing)];
+    expect(tokensIn(withTools, { standing })).toBe(1230 + estimateTokens(withTools.slice(3)));
   });
 
-  test("without a count everything is estimated", () => {
-    const messages = [said("Hello"), answer(undefined)];
-    const estimated = estimateTokens(messages);
-    expect(contextTokens(messages)).toEqual({ tokens: estimated, measured: 0, estimated });
-    expect(contextTokens([])).toEqual({ tokens: 0, measured: 0, estimated: 0 });
+  test("are scaled down with a request that has become smaller", () => {
+    const messages = [said("Hello"), measured(10 * estimateTokens([said("Hello"), answer(usage)]))];
+    expect(tokensIn(messages)).toBe(123);
+  });
+
+  test("are an estimate without a count, or if the counted request is unknown", () => {
+    for (const last of [answer(undefined), answer(usage), measured(10, usage, { skein: {} })]) {
+      const messages = [said("Hello"), last];
+      const estimated = 9 + estimateTokens(messages);
+      expect(contextTokens(messages, { standing: 9 })).toEqual({ tokens: estimated, estimated });
+    }
+    expect(contextTokens([])).toEqual({ tokens: 0, estimated: 0 });
   });
 
   test.each<[string, Usage, number]>([
-    ["only the total", { totalTokens: 50 }, 50],
-    ["the parts, if both are given", { ...usage, totalTokens: 99 }, 1234],
-    ["only an answer, without its request", { output: 40 }, 0],
-    ["zeros", { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 }, 0],
-    ["no numbers", { input: Number.NaN, output: -5, totalTokens: Number.POSITIVE_INFINITY }, 0],
-  ])("%s", (_, counted, measured) => {
-    expect(contextTokens([said("Hello"), answer(counted)]).measured).toBe(measured);
+    ["only the total", { totalTokens: 50, output: 10 }, 40],
+    ["the parts, if both are given", { ...usage, totalTokens: 99 }, 1230],
+    ["only an answer, without its request", { output: 40, totalTokens: 40 }, 9],
+    ["zeros", { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 }, 9],
+    ["no numbers", { input: Number.NaN, output: -5, totalTokens: Number.POSITIVE_INFINITY }, 9],
+  ])("%s", (_, counted, tokens) => {
+    const messages = [said("Hello"), measured(9, counted)];
+    expect(tokensIn(messages, { standing: 9 - estimateTokens(messages) })).toBe(tokens);
   });
 
-  test.each(["error", "aborted"])("the count of an answer that ended in %s is not used", (stopReason) => {
-    const messages = [said("a"), answer({ input: 10 }), said("b"), answer(usage, { stopReason })];
-    const { measured, estimated } = contextTokens(messages);
-    expect(measured).toBe(10);
-    expect(estimated).toBe(estimateTokens(messages.slice(2)));
+  test.each([
+    ["an answer that ended in error", { stopReason: "error" }],
+    ["an answer that was aborted", { stopReason: "aborted" }],
+    ["another model's answer", { model: "other" }],
+  ])("the count of %s is not used", (_, more) => {
+    const by = { provider: "desk", model: "m" };
+    const messages = [
+      said("a"),
+      measured(8, { input: 10 }, by),
+      said("b"),
+      measured(9, usage, { ...by, ...more }),
+    ];
+    expect(tokensIn(messages, { model: by })).toBe(10 + estimateTokens(messages) - 8);
   });
 
-  test("a count from before the last compaction is never trusted", () => {
-    const kept = [said("kept", 10), answer({ input: 90_000 }, { timestamp: 20 })];
-    const summary = said("<summary>", 30);
-    const after = said("And now?", 40);
-    const all = estimateTokens([summary, ...kept, after]);
-    expect(contextTokens([summary, ...kept, after], { compactedAt: 30 })).toEqual({
-      tokens: all,
-      measured: 0,
-      estimated: all,
-    });
-    const answered = [summary, ...kept, after, answer(usage, { timestamp: 50 })];
-    expect(contextTokens(answered, { compactedAt: 30 }).measured).toBe(1234);
+  test("a count from before the last compaction is never used", () => {
+    const kept = [said("kept", 10), measured(80_000, { input: 90_000 }, { timestamp: 20 })];
+    const messages = [said("<summary>", 30), ...kept, said("And now?", 40)];
+    expect(tokensIn(messages, { compactedAt: 30 })).toBe(estimateTokens(messages));
+    const answered = [...messages, measured(1, usage, { timestamp: 50 })];
+    expect(tokensIn(answered, { compactedAt: 30 })).toBe(1230 + estimateTokens(answered) - 1);
   });
 
-  test("a count from the same moment, without a time, or after an older message is not trusted", () => {
-    for (const timestamp of [30, undefined])
-      expect(
-        contextTokens([answer(usage, { timestamp } as Partial<AssistantMessage>)], { compactedAt: 30 })
-          .measured,
-      ).toBe(0);
-    for (const kept of [said("kept", 20), said("kept", 30)])
-      expect(contextTokens([answer(usage, { timestamp: 99 }), kept], { compactedAt: 30 }).measured).toBe(0);
+  test("a count from the same moment, without a time, or after an older message is not used", () => {
+    for (const timestamp of [30, undefined]) {
+      const messages = [measured(1, usage, { timestamp } as Partial<AssistantMessage>)];
+      expect(tokensIn(messages, { compactedAt: 30 })).toBe(estimateTokens(messages));
+    }
+    for (const kept of [said("kept", 20), said("kept", 30)]) {
+      const messages = [measured(1, usage, { timestamp: 99 }), kept];
+      expect(tokensIn(messages, { compactedAt: 30 })).toBe(estimateTokens(messages));
+    }
   });
 
-  test("for any messages: the sum of both, and no measurement older than the compaction", () => {
+  test("for any messages: grow with every message, and are never negative", () => {
     const message = fc.oneof(
       fc.integer({ min: 0, max: 60 }).map((time) => said("text", time)),
       fc
-        .record({ time: fc.integer({ min: 0, max: 60 }), input: fc.integer({ min: 1, max: 9 }) })
-        .map(({ time, input }) => answer({ input: input * 1000 + time }, { timestamp: time })),
+        .record({
+          timestamp: fc.integer({ min: 0, max: 60 }),
+          input: fc.integer({ min: 1, max: 9000 }),
+          requestTokens: fc.integer({ min: 0, max: 9000 }),
+        })
+        .map(({ timestamp, input, requestTokens }) => measured(requestTokens, { input }, { timestamp })),
     );
     fc.assert(
-      fc.property(fc.array(message), fc.integer({ min: 0, max: 60 }), (messages, compactedAt) => {
-        const { tokens, measured, estimated } = contextTokens(messages, { compactedAt });
-        expect(tokens).toBe(measured + estimated);
-        if (measured > 0) expect(measured % 1000).toBeGreaterThan(compactedAt);
+      fc.property(fc.array(message), fc.integer({ min: 0, max: 59 }), (messages, compactedAt) => {
+        const tokens = tokensIn(messages, { compactedAt });
+        expect(tokens).toBeGreaterThanOrEqual(0);
+        expect(tokensIn([...messages, said("More.", 60)], { compactedAt })).toBeGreaterThanOrEqual(tokens);
       }),
     );
   });

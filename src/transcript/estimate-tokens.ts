@@ -1,8 +1,8 @@
 import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
-import type { AssistantBlock, AssistantMessage, Content, TextBlock } from "../core/messages.ts";
+import type { AssistantBlock, AssistantMessage, Content } from "../core/messages.ts";
 import type { ContextMessage, TranscriptMessage } from "./contract.ts";
-import { toBlocks } from "./derive.ts";
+import { isImageBlob, toBlocks } from "./derive.ts";
 import { modelMessage } from "./model-message.ts";
 import { maxImageSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
@@ -39,6 +39,7 @@ function blockTokens(
 ): number {
   switch (block.type) {
     case "text":
+      // The image is loaded before the request is sent.
       return isImageBlob(block) ? tokensPerImage : textTokens(block.text, vocabulary);
     case "thinking":
       return textTokens(block.thinking, vocabulary);
@@ -51,14 +52,6 @@ function blockTokens(
   }
 }
 
-/**
- * Whether a text block stands for an image blob. It is counted as an image, because the image is loaded before the
- * request is sent.
- */
-function isImageBlob({ skein }: TextBlock): boolean {
-  return skein?.blob?.was === "image";
-}
-
 function imageTokens(data: string): number {
   const header = readImageHeader(Buffer.from(data.slice(0, headerCharacters), "base64"));
   if (header === null) return tokensPerImage;
@@ -69,57 +62,79 @@ function imageTokens(data: string): number {
 
 interface ContextTokens {
   readonly tokens: number;
-  /** The provider's last count, including instructions and tools, or 0 if there is none. */
-  readonly measured: number;
-  /** The estimate for the messages after that count, or for all messages if there is no count. */
+  /** The estimate for the whole request. It is stored with the answer, next to the provider's count. */
   readonly estimated: number;
 }
 
 interface ContextTokensOptions {
+  /** The model that the request is for. A count by another model is not used. */
+  readonly model?: { readonly provider: string; readonly model: string };
+  /** The estimate for the system prompt and the tools, which a provider's count includes. */
+  readonly standing?: number;
   /**
    * The time of the last compaction in milliseconds. Earlier counts include messages that are no longer in the context.
    */
   readonly compactedAt?: number;
-  readonly vocabulary?: Vocabulary;
-}
-
-/** Returns the size of a context: the provider's count if there is one, plus an estimate for the messages after it. */
-export function contextTokens(
-  messages: readonly TranscriptMessage[],
-  { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
-): ContextTokens {
-  const last = findLastCounted(messages, compactedAt);
-  const measured = last === -1 ? 0 : countedTokens(messages[last] as AssistantMessage);
-  const estimated = estimateTokens(last === -1 ? messages : messages.slice(last + 1), vocabulary);
-  return { tokens: measured + estimated, measured, estimated };
 }
 
 /**
- * Returns the index of the last message with a valid count, or -1. The search ends at a message older than the
- * compaction.
+ * Returns the size of a request. If the provider has counted an earlier one, this is its count, plus the estimate for
+ * everything added since. A request that has become smaller is scaled down, because an estimate can be larger than the
+ * provider's count.
  */
-function findLastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
+export function contextTokens(
+  messages: readonly TranscriptMessage[],
+  { model, standing = 0, compactedAt = Number.NEGATIVE_INFINITY }: ContextTokensOptions = {},
+): ContextTokens {
+  const estimated = standing + estimateTokens(messages);
+  const before = findLastMeasure(messages, model, compactedAt);
+  if (before === null) return { tokens: estimated, estimated };
+  const added = estimated - before.estimated;
+  const tokens =
+    added >= 0 ? before.counted + added : Math.ceil((before.counted * estimated) / before.estimated);
+  return { tokens, estimated };
+}
+
+/** One request's size, as counted by its provider and as estimated when it was sent. */
+interface Measure {
+  readonly counted: number;
+  readonly estimated: number;
+}
+
+/** Returns the measure of the last counted request, or `null`. The search ends at a message older than the compaction. */
+function findLastMeasure(
+  messages: readonly TranscriptMessage[],
+  model: ContextTokensOptions["model"],
+  compactedAt: number,
+): Measure | null {
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index] as TranscriptMessage;
     const time = message.timestamp ?? Number.NEGATIVE_INFINITY;
-    if (message.timestamp !== undefined && time <= compactedAt) return -1;
+    if (message.timestamp !== undefined && time <= compactedAt) return null;
     const isKnown = time > compactedAt || compactedAt === Number.NEGATIVE_INFINITY;
-    if (isKnown && message.role === "assistant" && countedTokens(message) > 0) return index;
+    const measure = isKnown && message.role === "assistant" ? measureOf(message, model) : null;
+    if (measure !== null) return measure;
   }
-  return -1;
+  return null;
+}
+
+function measureOf(message: AssistantMessage, model: ContextTokensOptions["model"]): Measure | null {
+  const isOther =
+    model !== undefined && (message.provider !== model.provider || message.model !== model.model);
+  if (isOther) return null;
+  const counted = countedTokens(message);
+  const estimated = toAmount(message.skein?.requestTokens);
+  return counted > 0 && estimated > 0 ? { counted, estimated } : null;
 }
 
 /**
- * Returns 0 if there is no valid count. The count in an aborted answer is unreliable, and a count that covers only the
- * answer does not include the request.
+ * Returns the tokens in the request that led to an answer, or 0 if there is no valid count. The count in an aborted
+ * answer is unreliable, and a count that covers only the answer does not include the request.
  */
 function countedTokens({ stopReason, usage }: AssistantMessage): number {
   if (usage === undefined || stopReason === "error" || stopReason === "aborted") return 0;
   const seen = toAmount(usage.input) + toAmount(usage.cacheRead) + toAmount(usage.cacheWrite);
-  const output = toAmount(usage.output);
-  const total = toAmount(usage.totalTokens);
-  if (seen > 0) return seen + output;
-  return total > output ? total : 0;
+  return seen > 0 ? seen : Math.max(0, toAmount(usage.totalTokens) - toAmount(usage.output));
 }
 
 function toAmount(value: number | undefined): number {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder, Twin } from "../../src/entry-testing.ts";
 import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import type { Skein, SkeinOptions } from "../../src/index.ts";
-import { createSkein, defineAgent, HookRegistry } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
 import { assistantMessage } from "../support/session-text.ts";
 import { providers } from "../support/twin-providers.ts";
 
@@ -78,6 +78,40 @@ describe("the history limit of a channel", () => {
     });
     for (const text of ["first", "second"]) await inbound(skein, text);
     expect(lastBody(twin)).toContain("second");
+    expect(lastBody(twin)).not.toContain("first");
+  });
+
+  test("a note from Skein to the model is not a user turn", async () => {
+    const { twin, skein } = await start({ channels: { slack: { dmHistoryLimit: 1 } } });
+    await inbound(skein, "first");
+    const tried = { type: "text" as const, text: "I look." };
+    twin.enqueue({ content: [tried, { type: "toolCall", name: "read file", arguments: {} }] });
+    await inbound(skein, "second");
+    expect(lastBody(twin)).toMatch(/second.*read file/);
+    expect(lastBody(twin)).not.toContain("first");
+  });
+
+  test("a message that is steered into a turn leaves the rest of that turn in the request", async () => {
+    const message = (text: string) => ({ channel: "slack", messageId: text, peer: "U1", text });
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: { type: "object", properties: {} },
+      execute: async () => {
+        await skein.receive(message("third"));
+        return "A garden.";
+      },
+    });
+    const { provider, model } = providers[3];
+    const deny = ["group:sessions"];
+    const { twin, skein } = await start(
+      { channels: { slack: { dmHistoryLimit: 1 } }, queue: { mode: "steer" } },
+      { agents: [defineAgent({ id: "main", model: `${provider}/${model}`, tools: [look], deny })] },
+    );
+    await inbound(skein, "first");
+    twin.enqueue({ content: [{ type: "toolCall", name: "look", arguments: {} }] });
+    await inbound(skein, "second");
+    expect(lastBody(twin)).toMatch(/second.*A garden.*third/);
     expect(lastBody(twin)).not.toContain("first");
   });
 });

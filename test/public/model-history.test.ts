@@ -1,10 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { guardedAppend } from "../../src/entry-store.ts";
 import type { ScriptedReply, TemporaryFolder } from "../../src/entry-testing.ts";
 import { startTwin, temporaryFolder } from "../../src/entry-testing.ts";
 import type { MessageDraft } from "../../src/index.ts";
-import { defineTool } from "../../src/index.ts";
+import { defineTool, HookRegistry } from "../../src/index.ts";
 import { acpInside } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
 import { usesDatabases } from "../support/empty-store.ts";
@@ -333,12 +334,53 @@ channels: { desk: { type: webhook, secret: ${secret} } }
   });
 });
 
+/** An image that is large enough to be stored as a blob. */
+const image = () => {
+  const data = Buffer.concat([Buffer.from(imageData("png", 600, 400), "base64"), Buffer.alloc(1 << 20)]);
+  return { type: "image" as const, mimeType: "image/png", data: data.toString("base64") };
+};
+
+describe("a message that begins with a stored image", () => {
+  /** Returns the content of the last request's first user message, with images shortened. */
+  const firstMessage = ({ messages }: Record<string, unknown>) => {
+    const [{ content }] = messages as [{ content: { type: string; text?: string }[] }];
+    return content.map(({ type, text }) => text ?? type);
+  };
+
+  test("[TLK11] the model reads the sender in a group", async () => {
+    const { skein, body } = await openTwinSkein("anthropic-messages");
+    const from = { channel: "desk", peer: "u1", peerName: "Ann", group: "G1" };
+    const { runId } = await skein.receive({ ...from, messageId: "m1", text: "", images: [image()] });
+    expect(await skein.ended(runId)).toMatchObject({ outcome: { state: "ok" } });
+    expect(firstMessage(body())).toEqual(["Ann:", "image"]);
+  });
+
+  test("[TR4] the model reads the source session", async () => {
+    const { skein, append, send, body } = await openTwinSkein("anthropic-messages");
+    await append({ type: "session_info", name: "Trip" });
+    const content = [image(), { type: "text" as const, text: "Look" }];
+    const provenance = { kind: "inter_session", sourceSessionKey: "agent:b:main" };
+    const scope = { agentId: "main" };
+    await guardedAppend({ store: skein.store }, scope, sessionId, { role: "user", content, provenance });
+    await send("What is it?");
+    expect(firstMessage(body()).slice(0, 3)).toEqual([
+      "[Inter-session message] sourceSession=agent:b:main",
+      "image",
+      "```\nLook\n```",
+    ]);
+  });
+
+  test("[XRW6] the model reads the context that hooks prepend", async () => {
+    const hooks = new HookRegistry();
+    hooks.on("before_agent_start", () => ({ prependContext: "The user is Ann." }));
+    const { skein, body } = await openTwinSkein("anthropic-messages", { options: { hooks } });
+    await skein.session({ sessionId }).send("", { images: [image()] }).result;
+    expect(firstMessage(body())).toEqual(["The user is Ann.", "image"]);
+  });
+});
+
 describe("the byte budget", () => {
   const details = { details: { raw: "x".repeat(1 << 20) } };
-  const image = () => {
-    const data = Buffer.concat([Buffer.from(imageData("png", 600, 400), "base64"), Buffer.alloc(1 << 20)]);
-    return { type: "image", mimeType: "image/png", data: data.toString("base64") };
-  };
   const custom = { type: "custom", customType: "app.state", data: { raw: "x".repeat(3 << 20) } } as const;
   const pictures = [1, 2, 3].flatMap((at): MessageDraft[] => [
     {

@@ -8,6 +8,7 @@ import type { Skein, ToolDefinition, TurnEvent } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { StandIn, StandInReply, StandInRequest } from "../support/provider-stand-in.ts";
 import { goodSummary, startStandIn } from "../support/provider-stand-in.ts";
+import { assistantMessage } from "../support/session-text.ts";
 import { estimateTokens, textOf } from "../support/text.ts";
 
 let home: TemporaryFolder;
@@ -32,10 +33,12 @@ async function openSkein(
     format = "openai",
     tools = [],
     window = 200_000,
+    pruning = "off",
   }: {
     readonly format?: "openai" | "google";
     readonly tools?: readonly ToolDefinition[];
     readonly window?: number;
+    readonly pruning?: "off" | "cache-ttl";
   } = {},
 ): Promise<{ skein: Skein; standIn: StandIn }> {
   standIn = await startStandIn(format, reply);
@@ -43,7 +46,7 @@ async function openSkein(
   const type = format === "google" ? "google" : "openai-compatible";
   writeFileSync(
     config,
-    `models: { providers: { desk: { type: ${type}, baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { contextWindow: ${window} } } } } }\n`,
+    `models: { providers: { desk: { type: ${type}, baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { contextWindow: ${window} } } } } }\ncontextPruning: { mode: "${pruning}" }\n`,
   );
   const agent = defineAgent({ id: "main", model: "desk/m", tools: [...tools] });
   skein = await createSkein({ memory: true, config, env: {}, agents: [agent], quiet: true });
@@ -557,6 +560,61 @@ describe("[OVF9] a summary that permanently fails ends no turn that can continue
       { tools: [read(60_000)] },
     );
     const { result } = await sendAndWatch(skein, "Read the page");
+    expect(result).toMatchObject({ reply: "Noted." });
+  });
+});
+
+describe("the provider's count of an earlier request is used only for what that request contained", () => {
+  /** Counts a request as the provider does. */
+  const counted = ({ body }: StandInRequest) => {
+    const prompt = Math.ceil(body.length / 4);
+    return { usage: { prompt_tokens: prompt, completion_tokens: 5, total_tokens: prompt + 5 } };
+  };
+
+  test("a request that fits once its results are truncated is sent", async () => {
+    const { skein } = await openSkein(
+      (request, index) => {
+        if (request.isSummary) return { status: 400, body: { error: { message: "no summaries today" } } };
+        return index < 2 ? callRead(`call_${index}`) : { text: "Noted.", ...counted(request) };
+      },
+      { window: 20_000, tools: [read(22_000)] },
+    );
+    await sendAndWatch(skein, "Read the pages");
+    const { result, measures } = await sendAndWatch(skein, "It is quiet there. ".repeat(1500));
+    expect(measures).toContainEqual(expect.objectContaining({ measure: "truncate", phase: "done" }));
+    expect(result).toMatchObject({ reply: "Noted." });
+  });
+
+  test("a request with results that the previous request pruned is compacted before it is sent", async () => {
+    const { skein, standIn } = await openSkein(
+      (request) => ({ text: request.isSummary ? goodSummary : "Noted.", ...counted(request) }),
+      { window: 30_000, pruning: "cache-ttl" },
+    );
+    const call = (id: string) => ({ type: "toolCall" as const, id, name: "read", arguments: {} });
+    const messages = Array.from({ length: 12 }, (_, turn) => [
+      { role: "user" as const, content: `Question ${turn}`, timestamp: 1 },
+      { ...assistantMessage(""), content: [call(`c${turn}`)], stopReason: "toolUse" as const, timestamp: 1 },
+      {
+        role: "toolResult" as const,
+        toolCallId: `c${turn}`,
+        toolName: "read",
+        content: [{ type: "text" as const, text: `${turn} garden `.repeat(1200) }],
+        isError: false,
+        timestamp: 1,
+      },
+      { ...assistantMessage(`Answer ${turn}`), timestamp: 1 },
+    ]).flat();
+    const scope = { agentId: "main" };
+    await skein.store.sessions.create(scope, { key: "agent:main:session:s", sessionId: "s", cwd: home.path });
+    await skein.store.sessions.append(
+      scope,
+      "s",
+      messages.map((message) => ({ draft: { type: "message" as const, message } })),
+    );
+    expect((await sendAndWatch(skein, "And now?")).measures).toEqual([]);
+    expect(standIn.requests.at(-1)?.body).toContain("characters of an old tool result left out");
+    const { result, measures } = await sendAndWatch(skein, "And then?");
+    expect(measures).toMatchObject([{ phase: "started" }, { measure: "compact", phase: "done" }]);
     expect(result).toMatchObject({ reply: "Noted." });
   });
 });

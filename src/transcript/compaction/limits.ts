@@ -47,8 +47,8 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
 
 export interface ContextSize {
   /**
-   * The size of the next request: the last count that the provider has reported since the last compaction, plus an
-   * estimate of the messages after it. Without such a count, all of it is an estimate.
+   * The size of the next request: the last count that the provider has reported since the last compaction, adjusted by
+   * the estimated difference between the two requests. Without such a count, all of it is an estimate.
    */
   readonly tokens: number;
   readonly contextWindow: number;

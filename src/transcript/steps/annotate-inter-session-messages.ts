@@ -2,7 +2,7 @@ import type { AssistantMessage, Content, UserMessage } from "../../core/messages
 import { cutText, escapeToLine, fenceText } from "../../core/text.ts";
 import type { StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { derive, isAnnotated, mapMessages, markAnnotated } from "../derive.ts";
+import { derive, isAnnotated, isImageBlob, mapMessages, markAnnotated, prependText } from "../derive.ts";
 
 const mark = "[Inter-session message]";
 /** Spellings of the marker, without its first letter. */
@@ -43,14 +43,8 @@ function addSender(message: UserMessage): UserMessage {
   const { content, provenance } = message;
   const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;
   if (name === undefined || provenance?.kind === "inter_session") return message;
-  const sender = `${escapeToLine(cutText(name, maxNameLength))}: `;
-  if (typeof content === "string") return markAnnotated(message, { content: sender + content });
-  const [first, ...rest] = content;
-  const blocks =
-    first?.type === "text"
-      ? [{ ...first, text: sender + first.text }, ...rest]
-      : [{ type: "text" as const, text: sender.trim() }, ...content];
-  return markAnnotated(message, { content: blocks });
+  const sender = `${escapeToLine(cutText(name, maxNameLength))}:`;
+  return markAnnotated(message, { content: prependText(content, sender, " ") });
 }
 
 function addNoteFirstLine(message: AssistantMessage): AssistantMessage {
@@ -110,16 +104,13 @@ function addFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
   const { content, provenance } = message;
   const shown = (text: string) => (provenance?.verbatim === true ? text : fenceText(text));
-  if (typeof content === "string") return markAnnotated(message, { content: `${line}\n${shown(content)}` });
-  const blocks = content.map((block) =>
-    block.type === "text" && block.skein?.blob?.was !== "image"
-      ? { ...block, text: shown(block.text) }
-      : block,
-  );
-  const [first, ...rest] = blocks;
-  if (first?.type !== "text")
-    return markAnnotated(message, { content: [{ type: "text", text: line }, ...blocks] });
-  return markAnnotated(message, { content: [{ ...first, text: `${line}\n${first.text}` }, ...rest] });
+  const fenced =
+    typeof content === "string"
+      ? shown(content)
+      : content.map((block) =>
+          block.type === "text" && !isImageBlob(block) ? { ...block, text: shown(block.text) } : block,
+        );
+  return markAnnotated(message, { content: prependText(fenced, line, "\n") });
 }
 
 function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {

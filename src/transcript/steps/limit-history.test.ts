@@ -28,6 +28,18 @@ test("[SIZ1] keeps the last user turns, a group of user messages being one", () 
   }
 });
 
+test("[SIZ1] a message steered into the last turn does not separate it from its start", () => {
+  const call: TranscriptMessage = {
+    role: "assistant",
+    content: [{ type: "toolCall", id: "c1", name: "look", arguments: {} }],
+  };
+  const result: TranscriptMessage = { role: "toolResult", toolCallId: "c1", toolName: "look", content: [] };
+  const talk = [user("a"), answer("A"), user("b"), call, result, user("c"), answer("B"), user("d")];
+  expect(limited(talk.slice(0, 6), 1).messages).toEqual(talk.slice(2, 6));
+  expect(limited(talk, 1).messages).toEqual(talk.slice(7));
+  expect(limited(talk, 2).messages).toEqual(talk.slice(5));
+});
+
 test("[SIZ1] everything omitted is reported as one change, with numbers", () => {
   const talk = [answer("hi"), user("a"), answer("A"), user("b"), answer("B"), user("c")];
   expect(limited(talk, 1).changes).toEqual([

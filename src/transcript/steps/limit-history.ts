@@ -1,13 +1,13 @@
 import { own } from "../../core/json.ts";
 import type { ParsedKey } from "../../core/keys.ts";
 import { parseKey } from "../../core/keys.ts";
-import type { StepResult, TranscriptMessage } from "../contract.ts";
+import type { ContextMessage, StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { isInserted } from "../derive.ts";
+import { isInserted, sourcesOf } from "../derive.ts";
 
 /**
  * Keeps the last `historyLimit` user turns and everything after them. Consecutive user messages are one turn. The
- * last turn is always kept.
+ * last turn is always kept, including the messages that were steered into it.
  */
 export function limitHistory(
   messages: readonly TranscriptMessage[],
@@ -15,11 +15,10 @@ export function limitHistory(
 ): StepResult {
   if (limit === undefined || Number.isNaN(limit)) return { messages, changes: [] };
   const turns = userTurns(messages);
-  const kept = Math.max(1, Math.floor(limit));
-  const gone = turns.length - kept;
+  const gone = Math.min(turns.length - Math.max(1, Math.floor(limit)), lastTurn(messages, turns));
   const from = gone > 0 ? turns[gone] : undefined;
   if (from === undefined) return { messages, changes: [] };
-  const note = `Omitted: ${formatCount(from, "older message")} with ${formatCount(gone, "user turn")}. Kept: the last ${kept}.`;
+  const note = `Omitted: ${formatCount(from, "older message")} with ${formatCount(gone, "user turn")}. Kept: the last ${turns.length - gone}.`;
   return { messages: messages.slice(from), changes: [record("history_limited", note)] };
 }
 
@@ -27,14 +26,39 @@ function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** Returns the index of each user turn's first message. Messages that a step inserted are ignored. */
+/**
+ * Returns the index of each user turn's first message. Messages that a step inserted are ignored. Notes, such as the
+ * one about invalid calls, belong to the turn that they are in.
+ */
 function userTurns(messages: readonly TranscriptMessage[]): number[] {
-  const isTurn = (message: TranscriptMessage | undefined) => message?.role === "user" && !isInserted(message);
   const turns: number[] = [];
+  let start: number | null = null;
   for (const [index, message] of messages.entries()) {
-    if (isTurn(message) && !isTurn(messages[index - 1])) turns.push(index);
+    if (message.role !== "user" || isInserted(message)) {
+      start = null;
+      continue;
+    }
+    start ??= index;
+    if (turns.at(-1) !== start && !isNote(message)) turns.push(start);
   }
   return turns;
+}
+
+function isNote(message: TranscriptMessage): boolean {
+  return sourcesOf(message).every((source) => (source as ContextMessage).role === "custom");
+}
+
+/** Returns the position of the last turn in `turns`. A user message that follows a tool result continues a turn. */
+function lastTurn(messages: readonly TranscriptMessage[], turns: readonly number[]): number {
+  let last = Math.max(0, turns.length - 1);
+  while (last > 0 && followsResult(messages, turns[last] as number)) last--;
+  return last;
+}
+
+function followsResult(messages: readonly TranscriptMessage[], index: number): boolean {
+  let before = messages[index - 1];
+  for (let at = index - 1; before !== undefined && isInserted(before); ) before = messages[--at];
+  return before?.role === "toolResult";
 }
 
 /** The number of user turns that a model sees. `null` or absent means no limit. */

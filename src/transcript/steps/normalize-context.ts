@@ -3,7 +3,7 @@ import type { AssistantMessage, Content, TextBlock } from "../../core/messages.t
 import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder, Tell } from "../derive.ts";
-import { derive, replaceMessage } from "../derive.ts";
+import { derive, isImageBlob, prependText, replaceMessage } from "../derive.ts";
 import { modelMessage } from "../model-message.ts";
 
 type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
@@ -42,11 +42,7 @@ function joinPrepended(
   if (context?.role !== "user" || prompt.role !== "user") return null;
   const text = textOf(context.content);
   if (text.trim() === "") return null;
-  if (typeof prompt.content === "string") return derive(prompt, { content: `${text}\n\n${prompt.content}` });
-  const [first, ...rest] = prompt.content;
-  if (first === undefined) return derive(prompt, { content: text });
-  if (first.type !== "text") return derive(prompt, { content: [{ type: "text", text }, first, ...rest] });
-  return derive(prompt, { content: [{ ...first, text: `${text}\n\n${first.text}` }, ...rest] });
+  return derive(prompt, { content: prependText(prompt.content, text, "\n\n") });
 }
 
 function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | null {
@@ -124,7 +120,7 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
 
 function readText(block: TextBlock, role: TranscriptMessage["role"], tell: Tell): TextBlock | null {
   if (typeof block.text !== "string") return dropBlock(block.type, tell);
-  const isImage = role !== "assistant" && block.skein?.blob?.was === "image";
+  const isImage = role !== "assistant" && isImageBlob(block);
   if (block.text.trim() !== "" || isImage) return repairText(block, "text", tell);
   tell("blank_text", "Blank text is omitted.");
   return null;
