@@ -30,7 +30,7 @@ export {
 } from "./core/context.ts";
 export type { Diagnostic } from "./core/diagnostics.ts";
 export { type CorruptLine, type Entry, isCorrupt, type SessionHeader } from "./core/entries.ts";
-export { type ErrorCode, SkeinError } from "./core/errors.ts";
+export { type ErrorCode, HookStop, SkeinError } from "./core/errors.ts";
 export type { SkeinEvent } from "./core/events.ts";
 export type { IdSource } from "./core/ids.ts";
 export { formatKey, type ParsedKey, parseKey, type SessionKind } from "./core/keys.ts";
@@ -63,7 +63,7 @@ export type {
   ToolListing,
 } from "./sessions/app.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
-export { HookRegistry, HookStop } from "./sessions/hooks.ts";
+export { HookRegistry } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export type { LastScheduledRun, ScheduleInfo, ScheduleService } from "./sessions/schedules.ts";
 export type { ApprovalService, RunService, SessionService } from "./sessions/services.ts";

@@ -110,7 +110,7 @@ export interface Turn {
    */
   approve(
     call: ToolCallBlock,
-    signal?: AbortSignal,
+    options?: ApproveOptions,
   ): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
   /** The run's instances of the agent's state modules, by key. */
@@ -172,6 +172,15 @@ export interface SummarizerOptions {
   /** Called with the usage from each answer. */
   onUsage(usage: Usage): void;
   onRetry?(event: Extract<TurnEvent, { type: "retry" }>): void;
+}
+
+export interface ApproveOptions {
+  /** Withdraws the request. */
+  readonly signal?: AbortSignal;
+  /** Distinguishes the call from other calls with the same ID. If absent, the ID is unique in the run. */
+  readonly callDigest?: string;
+  /** `true` if an earlier owner of the run might already have requested the approval. */
+  readonly isReplay?: boolean;
 }
 
 export interface RequestOptions {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { minContextWindow } from "../transcript/compaction/limits.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { modelSettings, providerType } from "./model-settings.ts";
 import { parseConfigText } from "./parse-yaml.ts";
@@ -40,6 +41,11 @@ models:
         qwen3:8b: { contextWindow: 32768, vision: false, price: { input: 0.5, output: 2 }, policy: { toolCallIds: strict9, repairToolPairing: false } }
         seeing: { vision: true, maxOutput: 100 }
 `);
+
+  test("the smallest window that can be compacted is accepted", () => {
+    const written = `models: { providers: { local: { models: { q: { contextWindow: ${minContextWindow} } } } } }`;
+    expect(modelSettings(modelsOf(written), "local", "q")).toMatchObject({ contextWindow: minContextWindow });
+  });
 
   test("configured properties of a model count, and the rest comes from the model table", () => {
     const said = { type: "openai-compatible", api: "openai-responses", baseUrl: "http://127.0.0.1:11434/v1" };

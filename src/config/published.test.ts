@@ -5,6 +5,7 @@ import { Check } from "typebox/schema";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { anyConfig } from "../../test/support/config.ts";
+import { minContextWindow } from "../transcript/compaction/limits.ts";
 import { variableOf } from "./environment.ts";
 import { configJsonSchema, writtenDefault } from "./json-schema.ts";
 import { parseConfigText } from "./parse-yaml.ts";
@@ -75,7 +76,7 @@ describe("published configuration documents", () => {
     { models: { providers: { local: { apiKey: "" } } } },
     { models: { providers: { local: { baseUrl: "127.0.0.1:11434" } } } },
     { models: { providers: { local: { headers: { "no spaces": "x" } } } } },
-    { models: { providers: { local: { models: { q: { contextWindow: 0 } } } } } },
+    { models: { providers: { local: { models: { q: { contextWindow: minContextWindow - 1 } } } } } },
     { models: { providers: { local: { models: { q: { policy: { turns: "openai" } } } } } } },
     { agents: { a: { model: "claude" } } },
     { agents: { a: { thinking: "much" } } },

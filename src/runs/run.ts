@@ -448,6 +448,14 @@ export interface ApprovalRequest {
   readonly expiresAt: number;
 }
 
+/** Identifies the call that needs approval. */
+export interface ApprovalIdentity {
+  /** Distinguishes the call from other calls with the same ID. If absent, the ID is unique in the run. */
+  readonly callDigest?: string;
+  /** `true` if an earlier owner of the run might already have requested the approval. */
+  readonly isReplay?: boolean;
+}
+
 /** A tool call that needs approval. */
 export interface Approval extends ApprovalRequest {
   readonly approvalId: string;

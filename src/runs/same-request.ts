@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { imageBytes } from "../core/base64.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { Content } from "../core/messages.ts";
 import { present } from "../core/present.ts";
@@ -152,5 +153,5 @@ function blobHash(block: Block): string | null {
 function contentHash(block: Block): string | null {
   const hash = createHash("sha256");
   if (block.type === "text") return hash.update(block.text).digest("hex");
-  return block.type === "image" ? hash.update(block.data, "base64").digest("hex") : null;
+  return block.type === "image" ? hash.update(imageBytes(block.data)).digest("hex") : null;
 }

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { answered } from "../conformance/expect.ts";
 import type { Entry } from "../core/entries.ts";
+import { HookStop } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import type { MessageDraft, ResultDraft } from "../core/seal.ts";
 import type { Store } from "../store/contract.ts";
@@ -9,7 +10,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import { capTexts, maxResultCharacters } from "../transcript/steps/truncate-tool-results.ts";
 import type { ReadyResult } from "./append.ts";
 import { appendResults, closeOpenCalls, guardedAppend, guardedNote, prepareResult } from "./append.ts";
-import { HookRegistry, HookStop } from "./hooks.ts";
+import { HookRegistry } from "./hooks.ts";
 
 const scope = { userId: "alice", agentId: "main" };
 
@@ -81,6 +82,18 @@ describe("the guard", () => {
     ]);
     expect((await say(result("c1"))).refused).toBeNull();
     expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
+  });
+
+  test("the result of a call before a thousand entries that are not messages is accepted", async () => {
+    const { store, say } = await guarded();
+    await say(calling(call("c1")));
+    const draft = { type: "custom", customType: "x", data: {} } as const;
+    await store.sessions.append(
+      scope,
+      "s",
+      Array.from({ length: 2500 }, () => ({ draft })),
+    );
+    expect((await say(result("c1"))).refused).toBeNull();
   });
 
   test("[GRD8] new input unarchives a session; an answer does not", async () => {
@@ -217,6 +230,15 @@ describe("the guard", () => {
       skein: { blob: { bytes: 65_536, mimeType: "image/png", was: "image" } },
     });
     expect(await store.blobs.get(scope, moved?.skein?.blob.sha256 ?? "")).toEqual(new Uint8Array(bytes));
+  });
+
+  test("data of an image that is not base64 is stored as it is", async () => {
+    const { store, say } = await guarded();
+    const image = { type: "image" as const, data: "not base64! ".repeat(10_000), mimeType: "image/png" };
+    const { entries } = await say({ role: "user", content: [image] });
+    const { sha256 } = JSON.parse(JSON.stringify(entries[0])).message.content[0].skein.blob;
+    const stored = await store.blobs.get(scope, sha256);
+    expect(Buffer.from(stored ?? []).toString() === image.data).toBe(true);
   });
 
   test("hooks replace or refuse, in order; a throwing hook is reported and skipped, unless it stops the write", async () => {

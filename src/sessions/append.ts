@@ -1,3 +1,4 @@
+import { imageBytes } from "../core/base64.ts";
 import { KeyedMutex } from "../core/concurrency.ts";
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -69,9 +70,9 @@ interface FencedOptions extends Omit<GuardOptions, "fence">, FenceOption {
 
 /** 64 KB in base64. Images of at least this size are stored as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
-const pathLimit = 200;
-/** No provider allows more calls than this in one message. */
-const maxCalls = 1000;
+/** How many entries are read first, and how many at a time before them. */
+const pageSize = 200;
+const maxPageSize = 1000;
 const maxTries = 20;
 /** The maximum number of characters that a note quotes from an invalid name. */
 const maxQuotedName = 80;
@@ -313,7 +314,7 @@ async function decideAndAppend(
 ): Promise<LeafAppend> {
   const sessions: WorkingSessions = store.sessions;
   for (let tries = 1; ; tries++) {
-    const page = await lastTurn(store, scope, sessionId);
+    const page = await readLastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
     const known = new Map<string, Entry>();
@@ -337,24 +338,41 @@ async function decideAndAppend(
   }
 }
 
-/** Returns the end of the branch, starting at the last message whose calls might still be pending. */
-async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
-  const range = { along: "branch", limit: pathLimit } as const;
-  const page = await store.sessions.page(scope, sessionId, range);
-  const isWhole = page?.entries.some(
-    ({ type }, index) => type === "message" && !isResult(page.entries[index]),
-  );
-  if (page === null || isWhole === true || !page.hasEarlier) return page;
-  return store.sessions.page(scope, sessionId, { ...range, limit: maxCalls });
+/**
+ * Returns the end of the branch, at least from the last message that is not a tool result. With `until`, leaves out the
+ * entries after that one. `leafId` is the leaf at the time the last entries were read.
+ */
+export async function readLastTurn(
+  { sessions }: Pick<Store, "sessions">,
+  scope: Scope,
+  sessionId: string,
+  until?: string,
+): Promise<Pick<EntryPage, "entries" | "leafId"> | null> {
+  const read = (limit: number, before?: string): Promise<EntryPage | null> =>
+    sessions.page(scope, sessionId, { along: "branch", limit, ...present({ before }) });
+  const last = await read(pageSize);
+  const leafId = last?.leafId ?? null;
+  const parts: (readonly Entry[])[] = [];
+  let isFound = until === undefined;
+  for (let page = last; page !== null; page = await read(maxPageSize, page.entries[0]?.id)) {
+    const { entries, hasEarlier } = page;
+    const end = isFound ? entries.length : entries.findIndex(({ id }) => id === until) + 1;
+    isFound ||= end > 0;
+    const part = entries.slice(0, end);
+    parts.unshift(part);
+    if (!hasEarlier || part.some(isTurnBegin)) return { entries: parts.flat(), leafId };
+  }
+  return null;
+}
+
+/** Whether every unanswered tool call on the branch is in this entry or a later one. */
+function isTurnBegin(entry: Entry): boolean {
+  return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
 }
 
 /** Returns the ID of the last message of any kind on a branch, or `null` if there is none. */
 export function lastMessageOf(path: readonly Entry[]): string | null {
   return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
-}
-
-function isResult(entry: Entry | undefined): boolean {
-  return entry?.type === "message" && entry.message.role === "toolResult";
 }
 
 async function prepare(
@@ -477,7 +495,7 @@ async function textToBlob(store: Store, scope: Scope, text: string): Promise<Blo
 /** Replaces a large image with a text block that contains the blob's hash. Other programs can read the block. */
 async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
   if (block.type !== "image" || block.data.length < imageLimit) return block;
-  const bytes = Buffer.from(block.data, "base64");
+  const bytes = imageBytes(block.data);
   const sha256 = await store.blobs.put(scope, bytes);
   const blob = { sha256, bytes: bytes.length, mimeType: block.mimeType, was: "image" };
   notes.push({

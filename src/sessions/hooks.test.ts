@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { HookStop } from "../core/errors.ts";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { AskedHook, HookName, Hooks, NotifiedHook } from "./hook-events.ts";
-import { combinations, HookRegistry, HookStop, hookNames, notifiedHooks } from "./hooks.ts";
+import { combinations, HookRegistry, hookNames, notifiedHooks } from "./hooks.ts";
 import { prependedEntry } from "./run-input.ts";
 
 const ctx = Object.freeze({ userId: "ann", agentId: "main", sessionId: "s" });

@@ -1,23 +1,8 @@
-import { SkeinError } from "../core/errors.ts";
+import { HookStop, SkeinError } from "../core/errors.ts";
 import { isRecord } from "../core/is-record.ts";
 import type { Message, ToolResultMessage } from "../core/messages.ts";
 import type { AskedHook, Hook, HookName, Hooks, NotifiedHook } from "./hook-events.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
-
-/**
- * Throw this from a hook to stop the run. Any other error from a hook is reported and then ignored.
- *
- * @example
- * ```ts
- * import { HookRegistry, HookStop } from "skein";
- * new HookRegistry().on("llm_input", ({ ctx }) => {
- *   if (ctx.userId === null) throw new HookStop("No requests without a user.");
- * });
- * ```
- */
-export class HookStop extends Error {
-  override readonly name = "HookStop";
-}
 
 /**
  * Registers hooks and calls them one after the other, in registration order. An error from a hook is reported and then

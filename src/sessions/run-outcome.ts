@@ -1,9 +1,8 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
-import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
+import { HookStop, messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import type { Claim, Outcome, Run, RunStore } from "../runs/contract.ts";
 import { timeoutText } from "../runs/states.ts";
 import { isFenced, RunStopped } from "../runs/worker.ts";
-import { HookStop } from "./hooks.ts";
 
 /**
  * Returns the outcome of a failed run, or `null` if this process must not end it. Errors from stores, hooks and tools

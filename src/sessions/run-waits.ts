@@ -1,4 +1,6 @@
+import type { ApproveOptions } from "../agents/contract.ts";
 import type { ToolCallBlock } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import type { HeldRun } from "../runs/contract.ts";
 import type { App } from "./app.ts";
 
@@ -70,7 +72,8 @@ export async function askApproval(
   held: HeldRun,
   waiting: Waiting,
   { id, name, arguments: args }: ToolCallBlock,
-  { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },
+  signal: AbortSignal,
+  { signal: asking = signal, callDigest, isReplay }: ApproveOptions = {},
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
   asking.throwIfAborted();
   const { timeoutSeconds } = app.config.approvals;
@@ -80,6 +83,7 @@ export async function askApproval(
     toolName: name,
     arguments: args,
     expiresAt: app.clock.now() + timeoutSeconds * 1000,
+    ...present({ callDigest, isReplay }),
   });
   const until = AbortSignal.any([signal, asking]);
   await waiting.while("approval", [], () => app.watcher.untilApproved(approvalId, expiresAt, until));

@@ -20,6 +20,7 @@ import {
   guardedNote,
   lastMessageOf,
   prepareResult,
+  readLastTurn,
 } from "./append.ts";
 import { contextOfSession } from "./runtime-context.ts";
 
@@ -186,24 +187,7 @@ export async function tailOf(
   if (from === null) return [];
   const { sessionId } = session;
   const scope = scopeOfSession(session);
-  let tail: readonly Entry[] = [];
-  for (;;) {
-    const before = tail[0] === undefined ? {} : { before: tail[0].id };
-    const range = { along: "branch", limit: pageSize, ...before } as const;
-    const page = (await store.sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
-    tail = [...page.entries, ...tail];
-    const here = from === undefined ? tail : upTo(tail, from);
-    if (!page.hasEarlier || here.some(isTurnBegin)) return here;
-  }
-}
-
-/** Whether every unanswered tool call on the branch is in this entry or a later one. */
-function isTurnBegin(entry: Entry): boolean {
-  return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
-}
-
-function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
-  return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
+  return ((await readLastTurn(store, scope, sessionId, from)) ?? noSuchSession(sessionId)).entries;
 }
 
 /** Returns the changes that the guard made to a run's messages, oldest first. */

@@ -117,7 +117,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
       }
       const started = runStartedBy(message);
       const id = started === null ? undefined : resultEntryId(started);
-      const { entries, refused } = await writer.say(message, id);
+      const { entries, refused } = await writer.say(withRequestTokens(message, requests), id);
       if (refused === null && started !== null) await app.runs.confirmReply(held, started);
       await partial.settle();
       if (message.role === "assistant") position.startAnswer();
@@ -136,7 +136,7 @@ export async function turnPorts(app: App, input: TurnInput): Promise<Turn> {
     },
     charge,
     makeRoom: (size, why) => room.make(size, why),
-    approve: (call, asking) => askApproval(app, held, waiting, call, { signal, asking }),
+    approve: (call, options) => askApproval(app, held, waiting, call, signal, options),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
     ...(canSeePaths(app, session)
       ? {}
@@ -155,6 +155,12 @@ export function activeTools(
 ): readonly Tool[] {
   const active = state.find((module) => module instanceof ActiveTools);
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
+}
+
+/** Stores the estimate for an answer's request next to the provider's count, so that later requests can be compared. */
+function withRequestTokens(message: MessageDraft, { requestTokens }: TurnRequests): MessageDraft {
+  if (message.role !== "assistant" || requestTokens === null) return message;
+  return { ...message, skein: { ...message.skein, requestTokens } };
 }
 
 /** Whether the answer is followed by a note about invalid calls. If so, the model must be called again. */

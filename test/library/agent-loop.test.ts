@@ -3,6 +3,7 @@ import { createStore } from "../../src/entry-store.ts";
 import type { ModelStep } from "../../src/entry-testing.ts";
 import { defineTool, HookStop } from "../../src/index.ts";
 import { call, calls, gate, withParts } from "../support/family.ts";
+import { pngOf } from "../support/images.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
 
@@ -121,6 +122,38 @@ describe("the tools of a turn", () => {
   });
 });
 
+describe("an image from a tool", () => {
+  const png = pngOf(10, 10, 90_000);
+
+  test.each([
+    ["base64", png.toString("base64")],
+    ["a data URL", `data:image/png;base64,${png.toString("base64")}`],
+  ])("reaches the model undamaged if it is stored as a blob: %s", async (_, data) => {
+    const show = defineTool({
+      name: "show",
+      description: "Shows.",
+      execute: () => ({ content: [{ type: "image" as const, data, mimeType: "image/png" }] }),
+    });
+    const { skein, model } = await withScript([call("show"), { text: "Seen." }], { tools: [show] });
+    await skein.session({ sessionId: "s" }).send("Show me").result;
+    expect(JSON.stringify(model.requests[1]?.prompt).includes(png.toString("base64"))).toBe(true);
+  });
+});
+
+describe("a hook that stops a run before a tool call", () => {
+  test("ends the run, and the tool is not called", async () => {
+    const execute = vi.fn(() => "deleted");
+    const tool = defineTool({ name: "delete", description: "Deletes.", execute });
+    const { skein, model } = await withScript([call("delete"), { text: "Done." }], { tools: [tool] });
+    skein.hooks.on("before_tool_call", () => {
+      throw new HookStop("enough");
+    });
+    const turn = skein.session({ sessionId: "s" }).send("Delete it");
+    await expect(turn.result).rejects.toMatchObject({ code: "hook_stopped", message: "enough" });
+    expect([execute.mock.calls.length, model.requests.length]).toEqual([0, 1]);
+  });
+});
+
 describe("a run that is stopped while a result is being written", () => {
   test.each(["a hook", "an abort"])("[LOP11] ends at once, also after it has slept: %s", async (how) => {
     const store = await createStore({ memory: true });
@@ -180,6 +213,30 @@ describe("results of an agent's own sessions_send", () => {
     expect((await lines("s")).filter((line) => line.startsWith("result"))).toEqual(
       Array.from({ length: 3 }, () => 'result: {"runId":"r-1"}'),
     );
+  });
+});
+
+describe("an answer that a hook rejects", () => {
+  test("is charged to its run", async () => {
+    const { skein } = await withScript([{ text: "Too expensive." }]);
+    skein.hooks.on("llm_output", () => {
+      throw new HookStop("enough");
+    });
+    const turn = skein.session({ sessionId: "s" }).send("Hello");
+    await expect(turn.result).rejects.toMatchObject({ code: "hook_stopped" });
+    expect((await skein.runs.get(turn.runId))?.usage?.output).toBeGreaterThan(0);
+  });
+});
+
+describe("a session that ends in many entries that are not messages", () => {
+  test("is answered", async () => {
+    const { skein, lines } = await withScript([{ text: "Yes." }, { text: "Still." }]);
+    const session = skein.session({ sessionId: "s" });
+    await session.send("Hello").result;
+    const draft = { type: "custom", customType: "app.step", data: {} } as const;
+    await session.appendEntries(Array.from({ length: 1200 }, () => ({ draft })));
+    expect((await session.send("Still there?").result).reply).toBe("Still.");
+    expect((await lines("s")).slice(-2)).toEqual(["user: Still there?", "assistant: Still."]);
   });
 });
 

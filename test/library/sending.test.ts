@@ -126,6 +126,17 @@ describe("sending", () => {
     });
   });
 
+  test("[LIB6] a schema that cannot be checked is refused, and no model is called", async () => {
+    const { skein, model } = await withScript(answering());
+    const session = skein.session({ sessionId: "a" });
+    const schema = Type.Object({ city: Type.Optional(Type.Unsafe({ type: "string", pattern: "(?i)rome" })) });
+    await expect(session.send("Where?", { schema }).result).rejects.toMatchObject({
+      code: "invalid_arguments",
+      message: expect.stringContaining("Invalid regular expression"),
+    });
+    expect(model.requests).toEqual([]);
+  });
+
   test("[LIB6] an empty message, an invalid key and an unknown agent are refused, and nothing is created", async () => {
     const { skein } = await withScript(answering());
     await expect(skein.session({ sessionId: "a" }).send("  ").result).rejects.toMatchObject({

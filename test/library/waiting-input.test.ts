@@ -210,6 +210,22 @@ describe("approval", () => {
     expect(results[2]).toMatch(/not approved.*\[failed\]/);
   });
 
+  test("[LIB13] an approval does not apply to a later call, even if the model reuses the call ID", async () => {
+    const again = { calls: [{ name: "gate", id: "call_0", arguments: { what: "delete" } }] };
+    const { skein, lines } = await withScript([again, again, { text: "Done." }], { tools: [asks] });
+    const answers = ["approved", "denied"] as const;
+    const asked: string[] = [];
+    skein.subscribe((event) => {
+      if (event.type !== "approval.requested") return;
+      const answer = answers[asked.push(event.approvalId) - 1] ?? "denied";
+      void skein.approvals.resolve(event.approvalId, answer);
+    });
+    await skein.session({ sessionId: "a" }).send("Clean up").result;
+    expect(new Set(asked).size).toBe(2);
+    const results = (await lines("a")).filter((line) => line.startsWith("result"));
+    expect(results).toEqual(["result: did delete", expect.stringMatching(/not approved.*\[failed\]/)]);
+  });
+
   test("[LIB14] two calls of one message wait in parallel, and the slot is free meanwhile", async () => {
     const both = {
       calls: [

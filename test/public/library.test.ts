@@ -266,6 +266,18 @@ describe("a repeated idempotency key", () => {
     await expect(other).rejects.toMatchObject(conflict);
   });
 
+  test("[LBR7] with the same large image as a data URL finds the run", async () => {
+    const { skein } = await withScript(answering());
+    const session = skein.session();
+    const mimeType = "image/png";
+    const data = `data:image/png;base64,${Buffer.alloc(300_000, 1).toString("base64")}`;
+    const send = (given: string) =>
+      session.accept("Look", { idempotencyKey: "url", images: [{ data: given, mimeType }] });
+    const { runId } = await send(data);
+    expect(await send(data)).toMatchObject({ runId });
+    await expect(send(`${data.slice(0, -4)}AAAA`)).rejects.toMatchObject(conflict);
+  });
+
   test("[LBR7] with another message or task is refused by the session tools", async () => {
     const { skein } = await withScript(answering(), { visibility: "agent" });
     await skein.session({ sessionId: "hotel" }).open();

@@ -105,7 +105,7 @@ const sendRule = fc
   )
   .map(([action, match]) => ({ ...action, ...match }));
 const model = record({
-  contextWindow: count,
+  contextWindow: maybeNull(fc.integer({ min: 2000, max: 1e6 })),
   maxOutput: count,
   vision: maybeNull(fc.boolean()),
   price: maybeNull(record({ input: maybeNull(fc.constantFrom(0, 0.25, 15)), cacheRead: count })),

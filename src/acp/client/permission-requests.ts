@@ -145,7 +145,8 @@ export class PermissionRequests {
     if (this.isClosed) return "cancelled";
     // Not the agent's call ID, because an agent can reuse IDs, and an approval is valid for only one question.
     const id = `acp-${this.#context.id}-${++this.#questionCount}`;
-    const answer = this.#context.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
+    const call = { type: "toolCall", id, name, arguments: args } as const;
+    const answer = this.#context.approve(call, { signal: this.#signal });
     this.#pending = answer.catch((error: unknown) => {
       if (error !== turnEnded) throw error;
     });

@@ -74,6 +74,20 @@ describe("a request to a model", () => {
     expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1, code: "cut" }]);
   });
 
+  test("charges every attempt whose usage is known, and ends the turn once the budget is exceeded", async () => {
+    const paid: Scene = [...said("Half"), finish("error")];
+    const it = await begin([paid, paid, says("Whole.")]);
+    expect(await it.run()).toMatchObject({ reply: "Whole." });
+    expect(it.charged).toHaveLength(3);
+    const lost = await begin([paid, paid], { limits: { maxRetries: 1 } });
+    await expect(lost.run()).rejects.toMatchObject({ code: "model_failed" });
+    expect(lost.charged).toHaveLength(2);
+    const exceeded = new Error("The budget is exceeded.");
+    const poor = await begin([paid, says("never")], { with: { charge: () => Promise.reject(exceeded) } });
+    await expect(poor.run()).rejects.toBe(exceeded);
+    expect(await lastMessage(poor)).toMatchObject({ content: [{ type: "text", text: "Half" }] });
+  });
+
   test("[LOP8] the run is checked between attempts, and an abort ends the wait", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     const it = await begin([apiError(500, "Boom"), says("never")]);

@@ -29,7 +29,11 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
   for (let attempt = 1; ; attempt++) {
     const result = await tryOnce(turn, request, attempt, services);
     if (result.answer !== null) return result.answer;
-    const { failure, collector, error } = result;
+    const { failure, error, chargeError } = result;
+    if (chargeError !== null) {
+      await writeFailed(turn, result, attempt, services);
+      throw chargeError.error;
+    }
     if (failure.kind === "overflow" && (await turn.makeRoom(sizeOf(turn, request), "overflow"))) {
       request = await requestWithRoom(turn);
       // The model did not fail, so this is not counted as an attempt.
@@ -44,31 +48,21 @@ export async function askModel(turn: Turn, services: LoopServices): Promise<Answ
       await services.sleep(delayMs, turn.signal);
       await turn.check();
     } else {
-      const retryable = failure.kind === "transient";
-      const ending = {
-        stopReason: "error",
-        errorMessage: failure.text,
-        attempts: attempt,
-        retryable,
-        ...(failure.code === "answer_too_long" ? { maxCharacters: maxOverlongCharacters } : {}),
-      } as const;
-      const unfinished = unfinishedAnswer(collector, ending, turn.model, services.clock.now());
-      await turn.say(unfinished);
-      // The provider charges even for an answer that was cut off.
-      if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
+      await writeFailed(turn, result, attempt, services);
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
   }
 }
 
-type Attempt =
-  | { readonly answer: AnswerDraft }
-  | {
-      readonly answer: null;
-      readonly failure: Failure;
-      readonly collector: PartCollector;
-      readonly error: unknown;
-    };
+interface FailedAttempt {
+  readonly answer: null;
+  readonly failure: Failure;
+  readonly collector: PartCollector;
+  readonly error: unknown;
+  readonly chargeError: ChargeError | null;
+}
+
+type Attempt = { readonly answer: AnswerDraft } | FailedAttempt;
 
 async function tryOnce(
   turn: Turn,
@@ -94,9 +88,51 @@ async function tryOnce(
     );
     return { answer: wholeAnswer(collector, facts, model, services.clock.now()) };
   } catch (error) {
+    const chargeError = await chargeUnfinished(turn, collector, services);
     if (signal.aborted) return await writeAborted(turn, collector, attempt, services);
-    return { answer: null, failure: failureOf(error, services), collector, error };
+    return { answer: null, failure: failureOf(error, services), collector, error, chargeError };
   }
+}
+
+/** An error that ends the turn, such as an exceeded budget. */
+interface ChargeError {
+  readonly error: unknown;
+}
+
+/** Charges an answer to the run. Returns an error instead of throwing it, so that the answer can be written first. */
+export function chargeAnswer(turn: Turn, answer: AnswerDraft): Promise<ChargeError | null> {
+  return turn.charge(chargedUsage(answer, turn.model)).then(
+    () => null,
+    (error: unknown) => ({ error }),
+  );
+}
+
+/** Providers also charge for answers that were cut off or rejected. */
+async function chargeUnfinished(
+  turn: Turn,
+  collector: PartCollector,
+  { clock }: LoopServices,
+): Promise<ChargeError | null> {
+  const { facts } = collector;
+  if (facts?.usage === undefined) return null;
+  return chargeAnswer(turn, wholeAnswer(collector, facts, turn.model, clock.now()));
+}
+
+/** Writes the incomplete answer of the last attempt. */
+async function writeFailed(
+  turn: Turn,
+  { failure, collector }: FailedAttempt,
+  attempts: number,
+  services: LoopServices,
+): Promise<void> {
+  const ending = {
+    stopReason: "error",
+    errorMessage: failure.text,
+    attempts,
+    retryable: failure.kind === "transient",
+    ...(failure.code === "answer_too_long" ? { maxCharacters: maxOverlongCharacters } : {}),
+  } as const;
+  await turn.say(unfinishedAnswer(collector, ending, turn.model, services.clock.now()));
 }
 
 /** Writes the incomplete answer and throws the abort reason, even if the fence was lost and nothing can be written. */

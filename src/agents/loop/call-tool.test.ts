@@ -3,7 +3,8 @@ import type { Scene } from "../../../test/support/scripted-model.ts";
 import { call, callsFor, says, scriptedModel } from "../../../test/support/scripted-model.ts";
 import type { TurnOptions } from "../../../test/support/turn.ts";
 import { openTurn, text, tool } from "../../../test/support/turn.ts";
-import { SkeinError } from "../../core/errors.ts";
+import { HookStop, SkeinError } from "../../core/errors.ts";
+import { RunStopped } from "../../runs/worker.ts";
 import type { ToolOutput, Turn } from "../contract.ts";
 
 async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
@@ -225,5 +226,54 @@ describe("a tool call", () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     const it = await begin([calling()], { tools: [read(() => Promise.reject(gone))] });
     await expect(it.run()).rejects.toBe(gone);
+  });
+
+  test("a hook that stops the run, and a close during an approval, end the run without a result", async () => {
+    const stop = new HookStop("enough");
+    const stopped = await begin([calling()], { tools: [read()] });
+    hooked(stopped, { beforeToolCall: () => Promise.reject(stop) });
+    await expect(stopped.run()).rejects.toBe(stop);
+    const closing = new RunStopped("closing");
+    let isClosing = false;
+    const asked = await begin([calling()], {
+      tools: [read(undefined, { needsApproval: () => true })],
+      with: {
+        check: () => (isClosing ? Promise.reject(closing) : Promise.resolve()),
+        approve: async () => {
+          isClosing = true;
+          return { approved: true, note: "" };
+        },
+      },
+    });
+    await expect(asked.run()).rejects.toBe(closing);
+    for (const it of [stopped, asked]) expect(await it.lines()).toHaveLength(2);
+  });
+});
+
+describe("the digest of a call that needs approval", () => {
+  async function digestsOf(calls: readonly object[], entryId: string) {
+    const digests: unknown[] = [];
+    const approve: Turn["approve"] = async (_, { callDigest, isReplay } = {}) => {
+      digests.push(callDigest);
+      return { approved: isReplay === true, note: "" };
+    };
+    const persisted = ({ note: _, ...args }: Readonly<Record<string, unknown>>) => args;
+    const tools = [read(undefined, { needsApproval: () => true, replay: "safe", persisted })];
+    const it = await begin([], { tools, with: { approve } });
+    const open = calls.map((args) => ({ type: "toolCall", id: "a", name: "read", arguments: args }));
+    Object.assign(it.turn, { open: { entryId, calls: open } });
+    await it.run();
+    return digests;
+  }
+
+  test("[LIB13] depends on its answer and its arguments, but not on arguments that the log does not hold", async () => {
+    const [first, noted, other] = await digestsOf(
+      [{ what: "x" }, { what: "x", note: 1 }, { what: "y" }],
+      "e1",
+    );
+    expect(noted).toBe(first);
+    expect(other).not.toBe(first);
+    expect((await digestsOf([{ what: "x" }], "e1"))[0]).toBe(first);
+    expect((await digestsOf([{ what: "x" }], "e2"))[0]).not.toBe(first);
   });
 });

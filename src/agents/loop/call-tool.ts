@@ -1,9 +1,12 @@
 import { unlessAborted } from "../../core/concurrency.ts";
 import type { Entry } from "../../core/entries.ts";
-import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
+import { HookStop, messageWithoutPaths, SkeinError } from "../../core/errors.ts";
+import { hashedId } from "../../core/hashed-id.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import type { ResultDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
+import { RunStopped } from "../../runs/worker.ts";
 import type { SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
 import type { LoopServices } from "./services.ts";
 
@@ -23,7 +26,7 @@ const maxErrorLength = 8000;
 
 /**
  * Runs one call. A problem with the call becomes a failed result that the model can act on. Only errors that end the
- * run are thrown: an abort, a failed check, or a write under a lost fence.
+ * run are thrown: an abort, a failed check, a hook that stops the run, or a write under a lost fence.
  */
 async function callTool(
   turn: Turn,
@@ -37,7 +40,7 @@ async function callTool(
   const began = services.clock.now();
   const { output, call: made } = await attempt(turn, call, origin).catch((error: unknown) => {
     turn.signal.throwIfAborted();
-    if (error instanceof SkeinError && error.code === "fenced") throw error;
+    if (endsRun(error)) throw error;
     const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
     return { output: failed(cutText(text, maxErrorLength)), call };
   });
@@ -47,6 +50,12 @@ async function callTool(
   const { isError, content } = result;
   turn.emit({ type: "tool_result", call: made, isError, content, durationMs });
   return { result, sleep: isError ? null : (output.sleep ?? null) };
+}
+
+/** Whether another process owns the run, a hook stopped the run, or this process is closing. */
+function endsRun(error: unknown): boolean {
+  if (error instanceof HookStop || error instanceof RunStopped) return true;
+  return error instanceof SkeinError && error.code === "fenced";
 }
 
 interface Attempt {
@@ -61,7 +70,8 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   if (refusal !== null || tool === undefined) return { output: failed(refusal ?? ""), call };
   const { signal, hooks } = turn;
   const approve = async (made: ToolCallBlock) => {
-    const answer = await turn.approve(made);
+    const { isReplay } = origin;
+    const answer = await turn.approve(made, { callDigest: digestCall(tool, made, origin), isReplay });
     // The run might have ended while the approval was pending.
     await turn.check();
     return answer;
@@ -71,6 +81,15 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   );
   if ("refusal" in answer) return { output: failed(answer.refusal.error), call: answer.call };
   return answer;
+}
+
+/**
+ * Distinguishes a call from the calls in other answers, because a model can reuse call IDs. A repeated call whose
+ * arguments a hook changes differently is another call. The log might hold only part of the arguments, so only that part
+ * counts.
+ */
+function digestCall(tool: Tool, { name, arguments: args }: ToolCallBlock, { entryId }: CallOrigin): string {
+  return hashedId(entryId, name, canonicalJson(tool.persisted?.(args) ?? args));
 }
 
 /** Returns the reason why a call must not be made, or `null` if it is allowed. */

@@ -61,7 +61,7 @@ describe("the agent loop", () => {
     };
     Object.assign(it.turn, turn);
     const end = await it.run();
-    const step = ["check", "request", "llmInput", "llmOutput", "charge", "say assistant"];
+    const step = ["check", "request", "llmInput", "charge", "llmOutput", "say assistant"];
     expect(order).toEqual([...step, "check", "afterToolCall", "say toolResult", "takeInput", ...step]);
     const last = (await it.entries()).at(-1);
     expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });

@@ -7,7 +7,7 @@ import { textOf } from "../../core/messages.ts";
 import { shortHash } from "../../core/short-hash.ts";
 import type { Runtime, Tool, Turn, TurnEnd } from "../contract.ts";
 import type { AnswerDraft } from "../models/assistant-message.ts";
-import { askModel, chargedUsage, isEmptyAnswer } from "./ask-model.ts";
+import { askModel, chargeAnswer, chargedUsage, isEmptyAnswer } from "./ask-model.ts";
 import type { AnsweredCall, AnsweredCalls } from "./call-tool.ts";
 import { answerCalls } from "./call-tool.ts";
 import { correction, readOutput } from "./model-call.ts";
@@ -70,22 +70,19 @@ class Loop {
     });
     const usage = chargedUsage(answer, turn.model);
     turn.emit({ type: "step", phase: "answered", step, usage, finishReason: answer.stopReason });
+    // Charged before it is written, so that an answer lost in a crash is still counted and a written answer is counted
+    // only once. Charged before the hooks, because one of them can stop the run.
+    const chargeError = await chargeAnswer(turn, answer);
     await turn.hooks.llmOutput(answer);
     if (isEmptyAnswer(answer) && !this.#wasEmpty) {
       // An empty answer is not written, because it invites more empty answers.
       this.#wasEmpty = true;
-      await turn.charge(usage);
+      if (chargeError !== null) throw chargeError.error;
       return null;
     }
-    // Charged before it is written, so that an answer lost in a crash is still counted and a written answer is counted
-    // only once.
-    const overBudget = await turn.charge(usage).then(
-      () => null,
-      (error: unknown) => ({ error }),
-    );
     const persisted = persistedAnswer(answer, turn.tools);
     const { entry, hasOnlyInvalidCalls } = await turn.say(persisted);
-    if (overBudget !== null) throw overBudget.error;
+    if (chargeError !== null) throw chargeError.error;
     if (entry !== null) this.#lastEntryId = entry.id;
     if (hasOnlyInvalidCalls === true) return this.#afterInvalidCalls(answer);
     const calls = restoreArguments(callsIn(entry), persisted, answer);

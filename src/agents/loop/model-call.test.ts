@@ -23,6 +23,8 @@ describe("structured output", () => {
     ['{"days": 3}', { output: { days: 3 } }],
     ['```json\n{"days": 3}\n```', { output: { days: 3 } }],
     ['```\n{"days": 3}```\n', { output: { days: 3 } }],
+    ['\uFEFF{"days": 3}', { output: { days: 3 } }],
+    ['\uFEFF```json\n\uFEFF{"days": 3}\n```', { output: { days: 3 } }],
     ["Three days.", { problem: expect.stringContaining("it is not valid JSON") }],
     ["", { problem: expect.stringContaining("it is not valid JSON") }],
     ['{"days": 0}', { problem: expect.stringContaining("/days") }],
@@ -32,6 +34,13 @@ describe("structured output", () => {
     ["null", { problem: expect.anything() }],
   ])("[LIB5] parses and checks %j", async (text, expected) => {
     expect(await readOutput(text, outputSchema)).toEqual(expected);
+  });
+
+  test("[LIB5] a schema that cannot be checked is a problem and not an exception", async () => {
+    const schema = { type: "object", properties: { city: { type: "string", pattern: "(?i)rome" } } };
+    expect(await readOutput('{"city": "Rome"}', schema)).toEqual({
+      problem: expect.stringContaining("Invalid regular expression"),
+    });
   });
 
   test("[LIB5] a matching answer is the output; any other is reported to the model and requested again", async () => {

@@ -84,13 +84,18 @@ export async function readOutput(
   const bare = fence.exec(text)?.[1] ?? text;
   let output: unknown;
   try {
-    output = JSON.parse(bare);
+    // Also removes a byte order mark.
+    output = JSON.parse(bare.trim());
   } catch (error) {
     return { problem: `it is not valid JSON (${cutText(thrownText(error), 200)})` };
   }
   const { jsonSchemaProblems } = await import("../tools/check-json-schema.ts");
-  const problems = jsonSchemaProblems(schema, output);
-  return problems.length === 0 ? { output } : { problem: problems.join("; ") };
+  try {
+    const problems = jsonSchemaProblems(schema, output);
+    return problems.length === 0 ? { output } : { problem: problems.join("; ") };
+  } catch (error) {
+    return { problem: `the schema is invalid: ${cutText(thrownText(error), 200)}` };
+  }
 }
 
 /** Returns a message that explains to the model what to correct. */

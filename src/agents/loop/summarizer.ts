@@ -54,7 +54,11 @@ async function askOnce(
   });
   const collector = new PartCollector();
   const reading = { signal, stallMs: limits.stallMs, onDelta: () => undefined };
-  const { usage } = await readAnswer(model, options, collector, reading, services);
-  onUsage(usageOf(usage));
+  try {
+    await readAnswer(model, options, collector, reading, services);
+  } finally {
+    // Providers also charge for answers that were cut off or rejected.
+    if (collector.facts !== null) onUsage(usageOf(collector.facts.usage));
+  }
   return collector.texts.join("");
 }

@@ -1,8 +1,9 @@
 import type { TSchema } from "typebox";
 import type { TLocalizedValidationError } from "typebox/error";
-import { Errors } from "typebox/schema";
+import { Compile, Errors } from "typebox/schema";
 import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
+import { thrownText } from "../../core/text.ts";
 
 /**
  * Checks values against schemas from outside Skein, such as those of users' tools and requested outputs. This is the
@@ -41,9 +42,19 @@ export function checkValue(
   return { mistakes: explainMistakes(schema, filled) };
 }
 
+/** Returns why no value can be checked against a schema, such as an invalid pattern, or `null` if values can be. */
+export function schemaProblem(schema: Readonly<Record<string, unknown>>): string | null {
+  try {
+    Compile(schema);
+    return null;
+  } catch (error) {
+    return thrownText(error);
+  }
+}
+
 const maxProblems = 5;
 
-/** Returns the problems with a value, each with its path. Empty if the value is valid. */
+/** Returns the problems with a value, each with its path. Empty if the value is valid. Throws for an invalid schema. */
 export function jsonSchemaProblems(
   schema: Readonly<Record<string, unknown>>,
   value: unknown,

@@ -68,8 +68,14 @@ const price = group("The model's prices.", {
   cacheRead: dollars("tokens read from the prompt cache"),
   cacheWrite: dollars("tokens written to the prompt cache"),
 });
+/** Smaller windows cannot be compacted. */
+const minContextWindow = 2000;
 const model = group("A model that is not built in, or whose properties differ from the built-in values.", {
-  contextWindow: tokens("The model's context window in tokens. Defaults to the built-in value."),
+  contextWindow: optional(
+    "The model's context window in tokens, at least 2,000. Defaults to the built-in value.",
+    wholeNumber(minContextWindow),
+    "the built-in value",
+  ),
   maxOutput: tokens("Maximum number of output tokens. Defaults to the built-in value."),
   vision: optional(
     "Whether the model accepts images. Defaults to the built-in value.",

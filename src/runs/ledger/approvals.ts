@@ -1,6 +1,7 @@
 import { hashedId } from "../../core/hashed-id.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { Script, SqlValue } from "../../core/script.ts";
-import type { Approval, ApprovalQuery, ApprovalRequest, HeldRun } from "../contract.ts";
+import type { Approval, ApprovalIdentity, ApprovalQuery, ApprovalRequest, HeldRun } from "../contract.ts";
 import type { RunTransaction } from "./run-ledger.ts";
 import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 
@@ -11,11 +12,11 @@ import { numberOrNull, sessionOf, textOrNull } from "./run-ledger.ts";
 export function* requestApproval(
   tx: RunTransaction,
   held: HeldRun,
-  request: ApprovalRequest,
+  request: ApprovalRequest & ApprovalIdentity,
 ): Script<Approval> {
   const row = yield* tx.held(held);
-  const approvalId = hashedId("approval", row.runId, request.toolCallId);
-  const known = yield* findApproval(tx, approvalId);
+  const approvalId = approvalIdOf(row.runId, request);
+  const known = (yield* findApproval(tx, approvalId)) ?? (yield* findEarlier(tx, row.runId, request));
   if (known !== null) return known;
   const { toolCallId, toolName, expiresAt } = request;
   const requestedAt = tx.now();
@@ -35,6 +36,22 @@ export function* requestApproval(
   tx.addEvent("approval.requested", row.session, row.runId, asked);
   const { runId, session } = row;
   return { ...asked, runId, session, requestedAt, answer: null, resolvedAt: null, by: null, note: null };
+}
+
+function approvalIdOf(runId: string, { toolCallId, callDigest }: ApprovalRequest & ApprovalIdentity): string {
+  return hashedId("approval", runId, toolCallId, ...(callDigest === undefined ? [] : [callDigest]));
+}
+
+/** Earlier builds stored approvals without digests. Such an approval applies only to the call it was requested for. */
+function* findEarlier(
+  tx: RunTransaction,
+  runId: string,
+  { callDigest: _, ...request }: ApprovalRequest & ApprovalIdentity,
+): Script<Approval | null> {
+  if (request.isReplay !== true) return null;
+  const stored = yield* findApproval(tx, approvalIdOf(runId, request));
+  if (stored === null || stored.toolName !== request.toolName) return null;
+  return canonicalJson(stored.arguments) === canonicalJson(request.arguments) ? stored : null;
 }
 
 /** Records an answer. The first answer is final. An answer after the deadline is recorded as `expired`. */

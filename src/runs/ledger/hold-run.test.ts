@@ -199,6 +199,28 @@ describe("approvals", () => {
     expect((await books.runs.approvals({ runId: claim.run.runId, open: false })).length).toBe(3);
     expect((await books.runs.approval(third.approvalId))?.answer).toBe("expired");
   });
+
+  test("[LIB13] calls with the same ID but different digests are different requests", async () => {
+    const claim = await books.running("s");
+    const ask = (callDigest: string) => books.runs.requestApproval(claim.held, { ...request, callDigest });
+    const [first, second] = [await ask("d1"), await ask("d2")];
+    expect(second.approvalId).not.toBe(first.approvalId);
+    await books.runs.resolveApproval(first.approvalId, "approved", "ann");
+    expect(await ask("d1")).toMatchObject({ approvalId: first.approvalId, answer: "approved" });
+    expect(await ask("d2")).toMatchObject({ approvalId: second.approvalId, answer: null });
+  });
+
+  test("[LIB13] only the same call, repeated after its owner was lost, keeps an earlier build's request", async () => {
+    const claim = await books.running("s");
+    // Earlier builds identified a request by the call ID alone.
+    const { approvalId } = await books.runs.requestApproval(claim.held, request);
+    const ask = async (more: object) =>
+      (await books.runs.requestApproval(claim.held, { ...request, callDigest: "d1", ...more })).approvalId;
+    expect(await ask({ isReplay: true })).toBe(approvalId);
+    expect(await ask({ isReplay: true, arguments: { path: "/home" } })).not.toBe(approvalId);
+    expect(await ask({ isReplay: true, toolName: "mv", callDigest: "d2" })).not.toBe(approvalId);
+    expect(await ask({ callDigest: "d3" })).not.toBe(approvalId);
+  });
 });
 
 const graph = (edges: Record<string, readonly string[]>) => (runId: string) => edges[runId] ?? [];

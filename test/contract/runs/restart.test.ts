@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { ModelStep } from "../../../src/entry-testing.ts";
 import type { Turn } from "../../../src/index.ts";
 import { defineTool } from "../../../src/index.ts";
+import type { HeldRun } from "../../../src/runs/contract.ts";
 import { brief, entriesOf, messagesOf, pairingProblems } from "../../support/run-skein.ts";
 import { openRunsInside } from "../../support/run-skein-inside.ts";
 
@@ -56,6 +57,48 @@ describe("a process that is closed gracefully", () => {
   test("[LIB27] while it waits for an approval: the close is not delayed", async () => {
     const { said } = await restarted({ calls: [{ name: "ask" }] }, ({ type }) => type === "approval");
     expect(said).toHaveLength(4);
+  });
+
+  test.each([
+    ["this build", (request: object) => request],
+    [
+      "an earlier build",
+      ({ callDigest: _, isReplay: _isReplay, ...request }: Record<string, unknown>) => request,
+    ],
+  ])("[LIB13] an approval requested by %s can still be answered after a restart", async (_, asRequested) => {
+    const dir = mkdtempSync(join(base, "answered-"));
+    const ask = defineTool({
+      name: "ask",
+      description: "Asks.",
+      approval: true,
+      replay: "safe",
+      execute: () => "done",
+    });
+    const before = await openRunsInside({ dir, tools: [ask], script: [{ calls: [{ name: "ask" }] }] });
+    const { runs } = before.inside;
+    const requestApproval = runs.requestApproval.bind(runs);
+    Object.assign(runs, {
+      requestApproval: (held: HeldRun, request: object) =>
+        requestApproval(held, asRequested({ ...request }) as Parameters<typeof requestApproval>[1]),
+    });
+    const turn = before.skein.session(where).send("Please");
+    for await (const event of turn) if (event.type === "approval") break;
+    await before.skein.close({ graceMs: 0 });
+    const { skein } = await openRunsInside({ dir, workers: false });
+    const [asked] = await skein.approvals.list();
+    await skein.approvals.resolve(asked?.approvalId ?? "", "approved");
+    await skein.close();
+    const after = await openRunsInside({ dir, tools: [ask], script: [{ text: "The whole answer." }] });
+    await after.skein.ended(turn.runId);
+    const said = (await messagesOf(after.skein, "s")).map(brief);
+    expect(await after.skein.approvals.list({ open: false })).toHaveLength(1);
+    await after.skein.close({ graceMs: 0 });
+    expect(said).toEqual([
+      "user: Please",
+      "assistant: →ask",
+      "toolResult: done",
+      "assistant: The whole answer.",
+    ]);
   });
 
   test("[LIB27] between two attempts", async () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readBase64 } from "./settle-image.ts";
+import { readBase64 } from "./base64.ts";
 
 test("base64 is decoded as it was encoded", () => {
   fc.assert(
