@@ -94,6 +94,11 @@ export function sourcesOf(message: TranscriptMessage | ContextMessage): readonly
   return origin.merged ?? (origin.source === null ? [] : [origin.source]);
 }
 
+/** Whether a message is a note from Skein or from a hook, which no person or session sent. */
+export function isNote(message: TranscriptMessage): boolean {
+  return sourcesOf(message).every((source) => (source as ContextMessage).role === "custom");
+}
+
 /** The message that a change affects, before the change, and all messages after the step that made the change. */
 export interface ChangeTrace {
   readonly before: TranscriptMessage | ContextMessage;

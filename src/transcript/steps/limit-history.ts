@@ -1,9 +1,9 @@
 import { own } from "../../core/json.ts";
 import type { ParsedKey } from "../../core/keys.ts";
 import { parseKey } from "../../core/keys.ts";
-import type { ContextMessage, StepResult, TranscriptMessage } from "../contract.ts";
+import type { StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { isInserted, sourcesOf } from "../derive.ts";
+import { isInserted, isNote } from "../derive.ts";
 
 /**
  * Keeps the last `historyLimit` user turns and everything after them. Consecutive user messages are one turn. The
@@ -42,10 +42,6 @@ function userTurns(messages: readonly TranscriptMessage[]): number[] {
     if (turns.at(-1) !== start && !isNote(message)) turns.push(start);
   }
   return turns;
-}
-
-function isNote(message: TranscriptMessage): boolean {
-  return sourcesOf(message).every((source) => (source as ContextMessage).role === "custom");
 }
 
 /** Returns the position of the last turn in `turns`. A user message that follows a tool result continues a turn. */

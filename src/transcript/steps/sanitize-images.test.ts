@@ -4,7 +4,7 @@ import { gifOf, jpegOf, pngOf, webpOf } from "../../../test/support/images.ts";
 import { readImageHeader } from "../../core/image-header.ts";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
 import type { ImageLimits, ImagePort, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
-import { EntryIds, isSaid } from "../derive.ts";
+import { EntryIds, isSaid, replaceMessage } from "../derive.ts";
 import { resolveTranscriptPolicy } from "../policy.ts";
 import { moveResultImages } from "./move-result-images.ts";
 import { sanitizeImages } from "./sanitize-images.ts";
@@ -323,6 +323,19 @@ describe("old images", () => {
     const turn = [user(text("hi")), answer()];
     expect(shown([...long, ...turn, ...turn]).slice(0, 4)).toEqual([1, 1, 1, 1]);
     expect(shown([...long, ...turn, ...turn, ...turn]).slice(0, 4)).toEqual([0, 0, 0, 0]);
+  });
+
+  test("a note to the model does not start a turn", () => {
+    const custom = {
+      role: "custom",
+      customType: "skein.note",
+      content: "Invalid calls",
+      display: false,
+    } as const;
+    const note = replaceMessage(custom as never, user(text("Invalid calls")));
+    expect(shown([user(small), answer(), note, answer(), note, answer(), note, answer()])).toEqual([
+      1, 0, 0, 0,
+    ]);
   });
 
   test("an answer that ended in an error does not count as answered", () => {

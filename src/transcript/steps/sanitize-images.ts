@@ -1,7 +1,7 @@
 import type { BlobRef, Content, ImageBlock } from "../../core/messages.ts";
 import type { Change, ImagePort, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
-import { derive, isInserted } from "../derive.ts";
+import { derive, isInserted, isNote } from "../derive.ts";
 import type { Settled, Waiting } from "./settle-image.ts";
 import { imagePlaceholder, removalNote, settleImage } from "./settle-image.ts";
 
@@ -170,11 +170,11 @@ function findFirstRecent(messages: readonly TranscriptMessage[]): number {
 }
 
 /**
- * Whether this is a user message that starts a turn. A message with images from tool results belongs to the previous
- * turn.
+ * Whether this is a user message that starts a turn. A note, and a message with images from tool results, belong to the
+ * previous turn.
  */
 function isInput(message: TranscriptMessage | undefined): boolean {
-  if (message?.role !== "user" || isInserted(message)) return false;
+  if (message?.role !== "user" || isInserted(message) || isNote(message)) return false;
   const first = typeof message.content === "string" ? undefined : message.content[0];
   return first?.type !== "text" || !first.text.startsWith(movedImagesPrefix);
 }
