@@ -59,7 +59,8 @@ export function sessionIdProblem(text: string): string | null {
  */
 export const folderTemplatePattern =
   "^(?:[^\\u0000{}]|\\$\\{[^{}]*\\}|(?<=^|[/\\\\])\\{(?:userId|agentId)\\}(?=[/\\\\]|$))+$";
-export const folderTemplateHelp = "braces only around {userId} or {agentId} as a whole folder name";
+export const folderTemplateHelp =
+  "braces are allowed only in {userId} and {agentId}, each as a whole folder name";
 
 export function isFolderTemplate(path: string): boolean {
   return new RegExp(folderTemplatePattern).test(path);

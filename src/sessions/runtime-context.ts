@@ -63,10 +63,10 @@ export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | n
 const refusedCwd = {
   inRoot: {
     problem: "is inside Skein's root folder",
-    advice: "Choose a folder outside it, or omit it to use the agent's default",
+    advice: "Choose a folder outside the root folder, or none to use the agent's default",
   },
   outside: {
     problem: "is not a folder that this agent is allowed to work in",
-    advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or omit it",
+    advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or none to use the agent's default",
   },
 } as const;

@@ -13,7 +13,7 @@ const rule = 7;
 
 /**
  * `o200k` is close to the vocabulary of current models. `cl100k` represents models that were trained mostly on English.
- * Outside the Latin script, the two differ by half or more. All rates were fitted to translated message catalogs,
+ * For text in other scripts than Latin, their token counts differ by half or more. All rates were fitted to translated message catalogs,
  * manuals and source code, and then adjusted to the samples in the tests.
  */
 export type Vocabulary = "o200k" | "cl100k";

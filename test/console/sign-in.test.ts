@@ -146,7 +146,7 @@ describe.skipIf(browser === null)("signing in to the console", () => {
     const image = dialog.getByRole("img", { name: "QR code for the link" });
     await image.waitFor();
     const url = await dialog.locator("code").innerText();
-    await dialog.getByText("Signs in one browser, once, as you.").waitFor();
+    await dialog.getByText("This link can be used once, to sign in one browser as you.").waitFor();
     const code = /#code=(\S+)$/.exec(url)?.[1] ?? "";
     expect(code).not.toBe("");
     // The image is the code of this link.

@@ -319,7 +319,7 @@ describe("the command line on a folder without a gateway", () => {
     const { err, exit } = await runCommand(["sessions", "new", "--dir", join(home.path, "root")], place);
     expect(exit).toBe(1);
     expect(err).toContain("agents.main.cwd");
-    expect(err).toContain("{userId} or {agentId} as a whole folder name");
+    expect(err).toContain("{userId} and {agentId}, each as a whole folder name");
   });
 });
 

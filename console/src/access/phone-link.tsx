@@ -82,7 +82,7 @@ function LinkText({
         <CopyButton text={url} label="Copy the link" />
       </p>
       <p className={styles.hint}>
-        Signs in one browser, once, as you. Expires in {duration(left)}.
+        This link can be used once, to sign in one browser as you. It expires in {duration(left)}.
         {isLocal &&
           " This address works only on this computer. To use a phone, open the console at an address that the phone can reach."}
       </p>

@@ -44,7 +44,7 @@ export function splitMarkdown(given: string): readonly MarkdownPiece[] {
   const pieces: MarkdownPiece[] = [];
   let [from, lineCount, elementCount, prefix] = [0, 0, 0, ""];
   let [hasList, isAfterBlank, lineBefore] = [false, false, ""];
-  // Every row of a table has as many cells as the table's head, even if the row is shorter.
+  // Every table row is shown with as many cells as the header row, even if its source has fewer.
   let [columnCount, tableHead, headElements, isTooWide] = [0, "", 0, false];
   const cut = (to: number, nextPrefix = "") => {
     const part = text.slice(from, to).trimEnd();

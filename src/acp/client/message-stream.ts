@@ -22,9 +22,9 @@ export interface StreamHandlers {
 }
 
 /**
- * Presents an agent's pipes as a stream for the SDK. Updates bypass the SDK, because it would deliver them after
- * responses that the agent sent later and would log unknown ones to stderr. Responses to unknown requests are dropped,
- * because the SDK would log them too.
+ * Presents an agent's pipes as a stream for the SDK. Updates bypass the SDK, because it would log unknown updates to
+ * stderr, and would deliver updates after responses that the agent sent later. Responses to unknown requests are
+ * dropped, because the SDK would log them too.
  */
 export function messageStream(
   { stdin, stdout }: { readonly stdin: Writable; readonly stdout: Readable },

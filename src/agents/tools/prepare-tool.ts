@@ -218,6 +218,6 @@ function hasInput(value: unknown): value is { input(options: { readonly target: 
 
 function unusable(what: string, why: string, cause?: unknown): SkeinError {
   const problem = `${what} cannot be described to a model: ${why}`;
-  const advice = "Use an object schema from a library that can convert it to JSON Schema, without transforms";
+  const advice = "Use an object schema without transforms, from a library that can convert it to JSON Schema";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

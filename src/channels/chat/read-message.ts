@@ -30,7 +30,7 @@ export async function readMessage(
   const left = attachments.length - maxFiles;
   const notes = [
     ...files.flatMap(({ note }) => note ?? []),
-    ...(left > 0 ? [`[${left} more files were not read]`] : []),
+    ...(left > 0 ? [`[files not read: ${left}]`] : []),
   ];
   return {
     text: [withoutMention(adapter, text), ...notes].filter((part) => part !== "").join("\n\n"),

@@ -49,7 +49,7 @@ const server = group(
 );
 
 export const mcpServers = table(
-  "MCP servers whose tools agents may use, under names that you choose.",
+  "MCP servers whose tools are available to agents. You choose the name of each server.",
   keysLike(
     "<server>",
     "a name: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit",

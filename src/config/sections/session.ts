@@ -21,7 +21,7 @@ const peers = list(
 );
 
 export const identityLinks = table(
-  "People who use several channels, under names that you choose.",
+  "People who use several channels. You choose the name of each person.",
   keysLike("<name>", "a name without colons", "^[^:\\s][^:]*$", { canBeProto: true }),
   peers,
 );

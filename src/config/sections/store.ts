@@ -43,7 +43,7 @@ export function databaseNameOf({ store: address }: { readonly store: StoreAddres
 
 const storeAddress: ValueKind<StoreAddress> = {
   expected:
-    '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>", percent-encoded',
+    '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>" with special characters such as / and # percent-encoded',
   schema: { type: "string", pattern: `^files:(?!~[^/])[^\\u0000]+$|${databasePattern}` },
   read: (written, place) => {
     const url = databaseUrl.read(written, place)?.value;

@@ -8,7 +8,7 @@ import { createRouter } from "./router.ts";
 import type { ServerContext } from "./server-context.ts";
 import type { Tuning } from "./server-options.ts";
 
-/** Not a static `import`, because importing this module would also load its members `fetch` and `WebSocket`. */
+/** Not a static `import`, because importing `node:http` would also load its members `fetch` and `WebSocket`. */
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Creates the HTTP server. `Host` and `Origin` are checked before anything else. */

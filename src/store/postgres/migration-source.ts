@@ -165,7 +165,7 @@ export class DatabaseSource implements MigrationSource {
     return this.read<StoredState>(text, [uid]);
   }
 
-  /** Skips blobs of users whose names cannot be recovered, because no session refers to those blobs. */
+  /** Skips blobs of users whose IDs cannot be recovered. Such users have no sessions, so nothing refers to these blobs. */
   async *blobs(): AsyncGenerator<StoredBlob> {
     const text = "SELECT user_id, agent_id, sha256 FROM skein.blobs ORDER BY user_id, agent_id, sha256";
     for (const { user_id, agent_id, sha256 } of await this.read<Record<string, string>>(text)) {

@@ -217,7 +217,7 @@ class BodyReader {
         this.#held += gathered.capacity - heldBefore;
         heldBefore = gathered.capacity;
         if (isTaken && this.#held <= maxOpenBytes) continue;
-        // A client does not read the response before it has sent everything, so the rest is discarded.
+        // Some clients read the response only after sending the whole request, so the rest of it is read and discarded.
         incoming.resume();
         return null;
       }

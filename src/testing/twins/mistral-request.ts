@@ -141,7 +141,7 @@ function checkAssistant(message: Fields, index: number, isLast: boolean): void {
     const called = fieldsOf(call.function);
     checkCallId(call.id, "Tool call id has to be defined in serving mode.");
     checkName(called.name, ["messages", index, "assistant", "tool_calls", at, "function", "name"], called);
-    // API reference, FunctionCall: an object, or its JSON. Stricter than the server, which accepts any text.
+    // According to the API reference (FunctionCall), an object or JSON text of an object. Stricter than the server, which accepts any text.
     if (typeof called.arguments === "string" && !isJsonObject(called.arguments))
       refuse("bad_arguments", "call", "Function arguments must be a JSON object.");
   }
