@@ -129,6 +129,10 @@ export class RunModel {
   }
 
   sleep(run: ModelRun): string {
+    if (run.isAsked) {
+      this.end(run, "aborted");
+      return "aborted";
+    }
     const targets = this.runs.filter(({ startedBy }) => startedBy === run.runId);
     const found = targets.map((target) => ({
       target,

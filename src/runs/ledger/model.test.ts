@@ -209,6 +209,15 @@ const abortedChild: Step[] = [
   { kind: "end", which: 0, as: 0 },
 ];
 
+/** A running run is aborted before it goes to sleep. */
+const abortedBeforeSleep: Step[] = [
+  { kind: "accept", which: 0, as: 0 },
+  { kind: "claim", which: 0, as: 0 },
+  { kind: "child", which: 13, as: 0 },
+  { kind: "abort", which: 0, as: 0 },
+  { kind: "sleep", which: 0, as: 0 },
+];
+
 test(
   "two processes and a simple model agree after every step",
   async () => {
@@ -224,7 +233,7 @@ test(
           both.close();
         }
       }),
-      { numRuns: cases, examples: [[abortedChild]] },
+      { numRuns: cases, examples: [[abortedChild], [abortedBeforeSleep]] },
     );
   },
   Math.max(600_000, cases * 1000),
