@@ -180,7 +180,7 @@ function rehearsedSummary(prompt: string, maxTokens = Number.POSITIVE_INFINITY):
   const end = prompt.indexOf("\n</conversation>");
   const conversation = prompt.slice(0, end === -1 ? prompt.length : end).slice("<conversation>\n".length);
   const after = prompt.slice(conversation.length);
-  const [, size] = /At most (\d{1,9}) characters/.exec(after) ?? [];
+  const [, size] = /at most (\d{1,9}) characters/.exec(after) ?? [];
   const asks = messagesOf(conversation, "[User]: ");
   const before = readNotes(after);
   const facts: Readonly<Record<string, readonly string[]>> = {

@@ -7,13 +7,16 @@ import { rehearsalModel } from "./rehearsal-model.ts";
 
 const model = rehearsalModel();
 
-async function summaryOf(conversation: string, { summary = null as string | null, tokens = 1000 } = {}) {
+async function summaryOf(
+  conversation: string,
+  { summary = null as string | null, tokens = 1000, mostCharacters = tokens * 3 } = {},
+) {
   const prompt = summaryPrompt({
     conversation,
     summary,
     order: "newer",
     splitTurn: false,
-    mostCharacters: tokens * 3,
+    mostCharacters,
     files: { readFiles: ["src/a.ts"], modifiedFiles: ["src/b.ts"] },
   });
   const request = asked([system(summarizerSystem), user(prompt)], { tools: [], maxOutputTokens: tokens });
@@ -33,6 +36,11 @@ describe("the rehearsal model as a summarizer", () => {
     const second = await summaryOf("[User]: And a day in Osaka", { summary: first });
     expect(readSections(second).get("goal")).toContain("Plan three days in Kyoto");
     expect(readSections(second).get("pending asks")).toContain("And a day in Osaka");
+  });
+
+  test("keeps to the number of characters in the instructions", async () => {
+    const said = `[User]: ${"Plan three days in Kyoto. ".repeat(100)}`;
+    expect((await summaryOf(said, { mostCharacters: 400 })).length).toBeLessThanOrEqual(400);
   });
 
   test("shortens each section if there is little room, and still shows the last request", async () => {
