@@ -16,7 +16,7 @@ session:
   maintenance: { mode: wran, pruneAfter: 30, maxSessions: 0 }
 `;
     expect(await mistakes(text)).toEqual([
-      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>", percent-encoded',
+      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>" with special characters such as / and # percent-encoded',
       "2:7: lock: found 5, expected keys (timeoutMs)",
       '4:3: agents: found the key "a b", expected an agent ID: up to 64 letters, digits, underscores and hyphens, starting with a letter or digit',
       '6:10: session.scope: found a list, expected "per-sender" or "global"',
@@ -29,7 +29,7 @@ session:
       code: "invalid_config",
       message:
         `The configuration is not valid: ${file}:1:8: store: found "redis://x", expected "files:<folder>", ` +
-        `for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>", percent-encoded, and 6 more. Correct ${[
+        `for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", or "postgres://<role>:<password>@<host>/<database>" with special characters such as / and # percent-encoded, and 6 more. Correct ${[
           file,
           file,
           file,

@@ -7,9 +7,15 @@ import { rehearsalModel } from "./rehearsal-model.ts";
 
 const model = rehearsalModel();
 
+interface SummaryRequest {
+  readonly summary?: string | null;
+  readonly tokens?: number;
+  readonly mostCharacters?: number;
+}
+
 async function summaryOf(
   conversation: string,
-  { summary = null as string | null, tokens = 1000, mostCharacters = tokens * 3 } = {},
+  { summary = null, tokens = 1000, mostCharacters = tokens * 3 }: SummaryRequest = {},
 ) {
   const prompt = summaryPrompt({
     conversation,
