@@ -1,6 +1,5 @@
 // Runs before each test file of the project `postgres`. The same files also run in memory and in folders.
 import { afterAll, afterEach, beforeEach } from "vitest";
-import type { ScriptEngine } from "../../src/core/script.ts";
 import { inMemory } from "../../src/store/files/database.ts";
 import { PostgresDatabase } from "../../src/store/postgres/database.ts";
 import { PostgresEngine } from "../../src/store/postgres/ledger-engine.ts";
@@ -8,13 +7,14 @@ import { PostgresBackend } from "../../src/store/postgres/store.ts";
 import { storeIn } from "./empty-store.ts";
 import type { TestDatabase } from "./postgres.ts";
 import { borrowDatabase, migrator, roles } from "./postgres.ts";
+import type { TestEngine } from "./run-books.ts";
 import { openEnginesWith } from "./run-books.ts";
 
 /** What the current test, or the whole file, has opened. */
 class Opened {
   readonly databases = new Map<string, Promise<TestDatabase>>();
-  readonly engines = new Map<string, ScriptEngine>();
-  readonly connections: { close(): Promise<void> }[] = [];
+  readonly engines = new Map<string, TestEngine>();
+  readonly connections = new Set<{ close(): Promise<void> }>();
   readonly borrowed: (() => Promise<void>)[] = [];
 
   async borrow(): Promise<TestDatabase> {
@@ -24,7 +24,7 @@ class Opened {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.connections.map((each) => each.close()));
+    await Promise.all([...this.connections].map((each) => each.close()));
     await Promise.all(this.borrowed.map((giveBack) => giveBack()));
   }
 }
@@ -39,7 +39,7 @@ storeIn({
     // A lease that has expired by a test's clock is taken over at once.
     const options = { url: database.url(migrator), maxConnections: 5, patienceMs: 0 };
     const backend = await PostgresBackend.open(options);
-    opened.connections.push(backend);
+    opened.connections.add(backend);
     return backend;
   },
   addressOf: async (dir) => (await databaseFor(dir)).url(migrator),
@@ -59,12 +59,19 @@ function databaseFor(dir: string): Promise<TestDatabase> {
 }
 
 /** A ledger of its own. Its database is opened on first use. */
-function openEngine(opened: Opened): ScriptEngine {
+function openEngine(opened: Opened): TestEngine {
   let opening: Promise<PostgresEngine> | null = null;
+  let held: { close(): Promise<void> } | null = null;
   const open = async () => {
-    const database = await opened.borrow();
+    const { database, giveBack } = await borrowDatabase();
     const pool = await PostgresDatabase.create({ url: database.url(roles.worker), maxConnections: 4 });
-    opened.connections.push(pool);
+    held = {
+      close: async () => {
+        await pool.close();
+        await giveBack();
+      },
+    };
+    opened.connections.add(held);
     return new PostgresEngine(pool);
   };
   const ready = () => {
@@ -80,6 +87,10 @@ function openEngine(opened: Opened): ScriptEngine {
     watch: () => () => undefined,
     // Tests name fences.
     fenceStep: () => 1,
+    close: async () => {
+      // Engines with the same path are one, which each of their users closes.
+      if (held !== null && opened.connections.delete(held)) await held.close();
+    },
   };
 }
 

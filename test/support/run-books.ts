@@ -14,13 +14,18 @@ import { SqliteEngine } from "../../src/store/sqlite-engine.ts";
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
 
-let openEngine: ((path: string) => ScriptEngine) | null = null;
+/** An engine that holds a database, until it is closed or the test ends. */
+export interface TestEngine extends ScriptEngine {
+  close(): Promise<void>;
+}
+
+let openEngine: ((path: string) => TestEngine) | null = null;
 
 /**
  * Makes `RunBooks` keep its runs elsewhere. By default, they are in a database in memory or in a file. Engines with the
  * same path, except the one of memory, share their runs.
  */
-export function openEnginesWith(open: ((path: string) => ScriptEngine) | null): void {
+export function openEnginesWith(open: ((path: string) => TestEngine) | null): void {
   openEngine = open;
 }
 
@@ -39,7 +44,7 @@ export class RunBooks {
   readonly runs: LedgerRuns;
   /** Called once, before the next session is locked. */
   beforeLock: (() => Promise<void>) | null = null;
-  readonly #engine: ScriptEngine;
+  readonly #engine: ScriptEngine | TestEngine;
   #ids = 0;
 
   /** `ledger` replaces the database. */
@@ -77,6 +82,12 @@ export class RunBooks {
       sessionAt: (userId, by) => valueScript(this.#sessionAt(userId, by)),
       ...options,
     });
+  }
+
+  /** Frees the database. A property that opens one for each of its cases must close it. */
+  async close(): Promise<void> {
+    this.db.close();
+    if ("close" in this.#engine) await this.#engine.close();
   }
 
   #sessionAt(userId: string | null, by: { key: string } | { sessionId: string }): SessionRef | null {

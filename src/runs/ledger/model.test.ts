@@ -55,8 +55,8 @@ class Both {
     return new RunBooks({ lanes }, this.path, name);
   }
 
-  close(): void {
-    for (const each of this.books) each.db.close();
+  async close(): Promise<void> {
+    for (const each of this.books) await each.close();
   }
 
   pick(runs: readonly ModelRun[], which: number): ModelRun | null {
@@ -230,7 +230,7 @@ test(
             await both.check();
           }
         } finally {
-          both.close();
+          await both.close();
         }
       }),
       { numRuns: cases, examples: [[abortedChild], [abortedBeforeSleep]] },

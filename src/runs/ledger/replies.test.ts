@@ -184,7 +184,7 @@ test("[FAM37] in any order of events, an ended run was either taken by a waiter 
         await story.step(kind, which);
         await story.check();
       }
-      story.books.db.close();
+      await story.books.close();
     }),
     { numRuns: 60 },
   );
