@@ -49,8 +49,11 @@ async function connectAll(count: number): Promise<void> {
 const acknowledged = () => talkers.reduce((sum, talker) => sum + talker.acknowledged.length, 0);
 
 async function allBack(before: readonly number[]): Promise<void> {
-  const away = () => talkers.filter(({ opened }, index) => opened <= (before[index] as number)).length;
-  await expect.poll(away, { timeout: 600_000, interval: 50 }).toBe(0);
+  const away = () =>
+    talkers
+      .filter(({ opened }, index) => opened <= (before[index] as number))
+      .map(({ name, state, failures }) => `${name} is ${state}: ${failures.map(String).join(", ")}`);
+  await expect.poll(away, { timeout: 600_000, interval: 50 }).toEqual([]);
 }
 
 describe("a gateway that is killed while clients are connected", () => {
