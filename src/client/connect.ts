@@ -1,9 +1,7 @@
 import type { EventFilter } from "../protocol/calls.ts";
 import type { HelloPayload } from "../protocol/frames.ts";
-import type { MethodName, Params, Result } from "../protocol/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import { protocolVersion, wireLimits } from "../protocol/wire.ts";
-import { callOver } from "./call-over.ts";
 import type { ConnectionListener, ConnectionSettings } from "./connection.ts";
 import { Connection } from "./connection.ts";
 import type { ClientState, ConnectOptions, FollowOptions, SkeinClient } from "./contract.ts";
@@ -136,12 +134,8 @@ export class Client implements SkeinClient {
     return () => void this.#listeners.delete(entry);
   }
 
-  call<M extends MethodName>(
-    method: M,
-    params: Params<M>,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<Result<M>> {
-    return callOver(this.#connection, method, params, options);
+  get call(): SkeinClient["call"] {
+    return this.#connection.call;
   }
 
   events(filter: EventFilter = {}): LiveStream {

@@ -1,4 +1,7 @@
+import type { Calls } from "../protocol/calls.ts";
 import type { EventFrame, HelloPayload } from "../protocol/frames.ts";
+import { idempotentMethods } from "../protocol/idempotent.ts";
+import type { Result } from "../protocol/method-table.ts";
 import { wireLimits } from "../protocol/wire.ts";
 import type { ClientState } from "./contract.ts";
 import { CallError, isTransient, unavailable } from "./contract.ts";
@@ -62,6 +65,13 @@ export class Connection {
   get state(): ClientState {
     return this.#state;
   }
+
+  /** Calls a method for a caller of the client. If the socket has been lost, the call waits for the next one. */
+  readonly call: Calls["call"] = async (method, params, { signal } = {}) => {
+    if (method === "sessions.subscribe" || method === "sessions.unsubscribe") throw useEvents(method);
+    const isIdempotent = idempotentMethods.has(method);
+    return (await this.request(method, params, { signal, isIdempotent })) as Result<typeof method>;
+  };
 
   request(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
     if (this.#state === "closed") return Promise.reject(this.#error ?? closedHere());
@@ -173,6 +183,11 @@ export class Connection {
 /** Whether a later attempt might succeed. A gateway that is unavailable or fails internally might recover. */
 function mayComeAgain(refusal: CallError): boolean {
   return ["unavailable", "internal"].includes(refusal.code) || isTransient(refusal);
+}
+
+function useEvents(method: string): CallError {
+  const message = `${method} applies to a single socket, which is replaced on reconnect. Use events() or follow(), which resubscribe automatically.`;
+  return new CallError({ code: "invalid_request", message });
 }
 
 function closedHere(): CallError {

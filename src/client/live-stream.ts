@@ -1,7 +1,6 @@
 import type { Calls, EventFilter, EventStream, ReceivedEvent } from "../protocol/calls.ts";
 import type { EventFrame } from "../protocol/frames.ts";
-import type { MethodName, Params, Result } from "../protocol/method-table.ts";
-import { callOver } from "./call-over.ts";
+import type { Result } from "../protocol/method-table.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
 import { isTransient, unavailable } from "./contract.ts";
 import { EventQueue } from "./event-queue.ts";
@@ -56,13 +55,8 @@ export class LiveStream implements EventStream, Calls {
     });
   }
 
-  /** If the socket has been lost, the call waits for the next one. */
-  call<M extends MethodName>(
-    method: M,
-    params: Params<M>,
-    options?: { readonly signal?: AbortSignal },
-  ): Promise<Result<M>> {
-    return callOver(this.#connection, method, params, options);
+  get call(): Calls["call"] {
+    return this.#connection.call;
   }
 
   checkConnection(): void {

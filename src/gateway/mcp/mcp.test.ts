@@ -227,7 +227,7 @@ describe("notifications", () => {
     expect(heard).toHaveLength(6);
   });
 
-  test("each user is told of lost events, which might have been about that user", () => {
+  test("each user is notified of lost events, which might have been about that user", () => {
     const told: string[] = [];
     const subscribe = subscribeForUser((listener, onLoss) => {
       listener(event("session.created"));

@@ -2,7 +2,9 @@ import type { Entry } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import { isDiskFault, retryAdvice, SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { spawnIdOf } from "../../core/keys.ts";
 import { parseSession } from "../../core/parse-session.ts";
+import type { Lookup } from "../../core/references.ts";
 import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { Scope } from "../contract.ts";
@@ -116,6 +118,26 @@ export class SessionCatalog {
     if (now !== null && isVisible(now)) return now;
     const advice = "It was moved to the trash. Use `restore` to bring it back";
     throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause });
+  }
+
+  /** Returns the sessions that a lookup might mean, in any state. */
+  findRows(userId: string | null, lookup: Lookup): SessionRow[] {
+    const { work } = this;
+    const one = (row: SessionRow | null) => (row === null ? [] : [row]);
+    switch (lookup.by) {
+      case "key":
+        return one(work.byKey(userId, lookup.key));
+      case "sessionId":
+        return one(work.byId(userId, lookup.sessionId));
+      case "uid":
+        return one(work.byUid(lookup.uid)).filter((row) => row.userId === userId);
+      case "label":
+        return one(work.byLabel(userId, lookup.agentId, lookup.label));
+      case "spawnId":
+        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => spawnIdOf(key) === lookup.spawnId);
+      case "prefix":
+        return work.byIdPrefix(userId, lookup.prefix);
+    }
   }
 
   /** Whether a session could not be opened because its log is missing or empty. */

@@ -45,7 +45,6 @@ import { toFenceFunction } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import { withDiskCode } from "./disk.ts";
 import { purgeSession, purgeUser, redactEntries } from "./erase.ts";
-import { findRows } from "./find-rows.ts";
 import { checkForkSource, finishFork } from "./fork-claims.ts";
 import { countSessions, listSessions, pageByIndex, recentPage } from "./index-lists.ts";
 import type { HomeFor } from "./layout.ts";
@@ -127,9 +126,9 @@ export class FileSessions implements WorkingSessions {
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
-    const rows = findRows(this.#catalog.work, scope.userId ?? null, lookup).filter(
-      (row) => isVisible(row) && inScope(scope, row),
-    );
+    const rows = this.#catalog
+      .findRows(scope.userId ?? null, lookup)
+      .filter((row) => isVisible(row) && inScope(scope, row));
     if (rows.length === 0 && lookup.by === "sessionId") {
       const found = await this.get(scope, lookup.sessionId);
       return found === null ? [] : [found];
