@@ -198,25 +198,23 @@ class Both {
 
 const cases = repetitions.propertyCases;
 
+function stepsOf(...steps: readonly (readonly [Step["kind"], number])[]): Step[] {
+  return steps.map(([kind, which]) => ({ kind, which, as: 0 }));
+}
+
 /** A running child is aborted, and its owner then ends it as successful. */
-const abortedChild: Step[] = [
-  { kind: "accept", which: 0, as: 0 },
-  { kind: "claim", which: 0, as: 0 },
-  { kind: "child", which: 13, as: 0 },
-  { kind: "claim", which: 0, as: 0 },
-  { kind: "wait", which: 0, as: 0 },
-  { kind: "abort", which: 7, as: 0 },
-  { kind: "end", which: 0, as: 0 },
-];
+const abortedChild = stepsOf(
+  ["accept", 0],
+  ["claim", 0],
+  ["child", 13],
+  ["claim", 0],
+  ["wait", 0],
+  ["abort", 7],
+  ["end", 0],
+);
 
 /** A running run is aborted before it goes to sleep. */
-const abortedBeforeSleep: Step[] = [
-  { kind: "accept", which: 0, as: 0 },
-  { kind: "claim", which: 0, as: 0 },
-  { kind: "child", which: 13, as: 0 },
-  { kind: "abort", which: 0, as: 0 },
-  { kind: "sleep", which: 0, as: 0 },
-];
+const abortedBeforeSleep = stepsOf(["accept", 0], ["claim", 0], ["child", 13], ["abort", 0], ["sleep", 0]);
 
 test(
   "two processes and a simple model agree after every step",
