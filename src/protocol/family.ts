@@ -62,7 +62,7 @@ export const FamilySchema = s.closed({
       toKey: s.string(),
       /** The entry in the target session. Absent until it has been written. */
       toEntryId: optionalText,
-      /** The run that the message started. For a reply that a tool call was waiting for, the run that replied. */
+      /** The run that the message started. If a tool call was waiting for the message, the run that sent it. */
       runId: optionalText,
       at: s.integer(),
       preview: s.string(),

@@ -47,7 +47,7 @@ const WhySchema = s.closed({
   ahead: s.optional(s.integer()),
   runIds: s.optional(s.array(s.string())),
   approvalId: optionalText,
-  /** The latest time at which the run continues. */
+  /** The run continues no later than this. */
   retryAt: optionalTime,
 });
 

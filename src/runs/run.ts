@@ -352,7 +352,7 @@ export interface RunWhy {
   readonly ahead?: number;
   readonly runIds?: readonly string[];
   readonly approvalId?: string;
-  /** The latest time at which the run continues. */
+  /** The run continues no later than this. */
   readonly retryAt?: number;
 }
 

@@ -49,7 +49,8 @@ export function invalidRequest(problem: string): SkeinError {
 
 /**
  * Moves the session to the point where the request continues it, and returns the new message. Returns `undefined` if
- * the last message of the branch is to be answered. Editing a message or requesting another answer starts a branch.
+ * the request asks for an answer to the branch's last message. Editing a message or requesting another answer starts a
+ * branch.
  */
 export async function placeRequest(
   session: SessionHandle,

@@ -16,7 +16,7 @@ export interface ApprovalPorts {
   /** Returns `null` if the run does not belong to a conversation on this channel. */
   placeOf(runId: string): Promise<ApprovalPlace | null>;
   approval(approvalId: string): Promise<Approval | null>;
-  /** Returns a run's approvals that have no answer yet. */
+  /** Returns a run's pending approvals. */
   openApprovals(runId: string): Promise<readonly Approval[]>;
   /** The first answer is final. A late one is recorded as expired. */
   resolve(approvalId: string, answer: "approved" | "denied", by: string): Promise<unknown>;

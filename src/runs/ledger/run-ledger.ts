@@ -206,8 +206,8 @@ export interface RunLedgerOptions {
   underLock(session: SessionRef, fence: FenceScript): Promise<{ readonly leafId: string | null }>;
   acceptInput(tx: RunTransaction, request: AcceptRequest): Script<Accepted>;
   /**
-   * Plans what starts when a run with a sequel ends. Called inside the transaction that ends the run. For merged input,
-   * the facts are the usage and start time of the turn it joined.
+   * Plans the sequel of a run. Called inside the transaction that ends the run. For merged input, the facts are the
+   * usage and start time of the turn it joined.
    */
   planSequel(run: Run, outcome: Outcome, facts: SequelFacts): readonly SequelStep[];
   /**

@@ -3,7 +3,7 @@ import { NearestItems, packedBytes, unpackBytes } from "../search/vectors.ts";
 import type { IndexDb } from "./index-db.ts";
 import type { FoundEntry, WordSearch } from "./index-search.ts";
 
-/** A search compares only this many embeddings, the newest ones. */
+/** A search compares at most this many of the newest embeddings. */
 const mostCompared = 50_000;
 
 /** The entries to search, and the model whose embeddings are compared. */

@@ -4,7 +4,7 @@ import { thrownText } from "../../core/text.ts";
 
 export const connectionSettings = {
   connectionTimeoutMillis: 10_000,
-  // Detects a server that has stopped responding. The limit is long because a statement can also wait for another
+  // Detects a server that has stopped responding. The timeout is long because a statement may also have to wait for another
   // transaction's locks.
   query_timeout: 30_000,
   // Detects a connection that was silently dropped.
