@@ -494,7 +494,7 @@ class Mounts {
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein instance was closed",
-    advice: "Open a new instance with createSkein; it continues accepted input",
+    advice: "Open a new instance with createSkein; it continues processing accepted input",
   });
 }
 

@@ -48,7 +48,7 @@ export async function migrateStore(options: MigrateOptions): Promise<MigrateResu
     return { ...(await withStores(source, openTo, progress)), skipped: new Map(), missingBlobs: new Map() };
   }
   throw new SkeinError("invalid_arguments", {
-    problem: "One address must name a folder and the other one a PostgreSQL database",
+    problem: "One address must name a folder, and the other a PostgreSQL database",
     advice:
       "Write them as --from files:./skein --to postgres://db.example.org/skein, or the other way around",
   });
@@ -95,7 +95,7 @@ function refuseRunning(root: string): void {
   const running = findRunning(root);
   if (running === null) return;
   throw new SkeinError("conflict", {
-    problem: `A gateway is running on ${root} (process ${running.pid})`,
+    problem: `A gateway is running for ${root} (process ${running.pid})`,
     advice: "Stop it, then run the same command again",
   });
 }

@@ -71,7 +71,7 @@ async function acceptRequest(
 }
 
 const signAdvice = "Sign timestamp.messageId.rawBody with the channel's secret, in the format sha256=<hex>";
-const messageIdRule = "1 to 200 printable ASCII characters without spaces, quotes, braces and backslashes";
+const messageIdRule = "1 to 200 printable ASCII characters without spaces, quotes, braces or backslashes";
 
 function readHeaders(headers: Headers, now: number) {
   const [timestamp, signature] = [headers.get(timestampHeader), headers.get(signatureHeader)];

@@ -133,7 +133,7 @@ function leftOutOf(folder: string, configuration: string | null): BackupPayload[
       instead: "the first start creates a new admin token; create the others with `skein token create`",
     },
     {
-      what: "working directories of agents, including workspace/",
+      what: "agents' working directories, including workspace/",
       instead: "copy them yourself; relative paths in the configuration are resolved against its folder",
     },
     { what: "derived files", instead: "the first start rebuilds indexes, lists and working sets" },

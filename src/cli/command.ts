@@ -73,8 +73,8 @@ export function action<Options, Args extends readonly unknown[]>(
 }
 
 export const refHelp =
-  "a session: its key, session ID, label or a prefix of its ID; or a file (a path with / or .jsonl)";
-export const sessionHelp = "a session: its key, session ID, label or a prefix of its ID";
+  "a session: its key, session ID, label or ID prefix; or a file (a path with / or .jsonl)";
+export const sessionHelp = "a session: its key, session ID, label or ID prefix";
 /** Help text for commands that create the session. */
 export const newSessionHelp =
   "a session: its key (created if it does not exist), main, its session ID, label or a prefix of its ID";

@@ -88,7 +88,7 @@ function checkAddress(url: string | undefined): void {
   if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
   throw new SkeinError("invalid_arguments", {
     problem: `"${url}" is not a valid server URL`,
-    advice: "Pass --base-url a URL that starts with http:// or https://",
+    advice: "Set --base-url to a URL that starts with http:// or https://",
   });
 }
 

@@ -121,7 +121,8 @@ async function askGateway(
 ): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
   try {
     const { waiting: settings = [] } = (await fetchGatewayConfig(cli, root)) ?? {};
-    const what = "The running gateway has not applied this command, because it is new or has changed";
+    const what =
+      "The running gateway has not applied this command, because the command is new or has changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
     return { settings, findings: settings.map((setting) => warning("configuration", setting, what, remedy)) };
   } catch (error) {
@@ -280,7 +281,8 @@ async function waitingWork(
       return warning("runs", session.key, what, remedy);
     }),
     ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
-      const what = `Message ${outboxId} is waiting for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
+      const process = app === null ? "a process that provides" : `the app ${app}, which provides`;
+      const what = `Message ${outboxId} is waiting for ${process} the channel ${channel}`;
       return warning("runs", session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
     }),
     ...moreFinding("runs that are waiting for an app", waiting.length, "skein runs ls --state queued"),
@@ -320,7 +322,9 @@ function ignoreDamage(error: unknown): void {
 function findingOf({ kind, file, note }: Recovery): CheckFinding {
   const what = note.charAt(0).toUpperCase() + note.slice(1);
   const isDone = kind !== "not_taken_in" && kind !== "not_indexed";
-  const remedy = isDone ? "Opening the folder did so" : "It was left unchanged; inspect the file";
+  const remedy = isDone
+    ? "This was done when the folder was opened"
+    : "It was left unchanged; inspect the file";
   const area = ["set_aside", "rebuilt", "salvaged"].includes(kind) ? "databases" : "logs";
   const severity = kind === "salvaged" ? "error" : "warning";
   return { area, severity, file, what, remedy, fixable: isDone, fixed: isDone };

@@ -210,6 +210,6 @@ function contents(batch: ReadonlyMap<string, Weighed>): GivenFile[] {
 }
 
 function tooLarge(file: string): FailedRow {
-  const error = "The file is too large to send to a gateway. Stop the gateway and import it again.";
+  const error = "The file is too large to send to a gateway. Stop the gateway and import the file again.";
   return { file, code: "too_large", error };
 }

@@ -26,7 +26,7 @@ async function createLink(cli: Invocation): Promise<void> {
     },
     async ({ place }) => {
       throw new SkeinError("unavailable", {
-        problem: `No gateway is running on ${place}`,
+        problem: `No gateway is running for ${place}`,
         advice: `Start one with \`${commandLine(cli, "start")}\`, which prints a link`,
       });
     },

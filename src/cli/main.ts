@@ -75,7 +75,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "send",
     usage: "[options] <ref> <text...>",
-    about: "Send a message to a session, print the reply, and wait for everything that it started.",
+    about: "Send a message to a session, print the reply, and wait for everything that the message started.",
     load: async () => (await import("./send.ts")).registerSend,
   },
   {
@@ -178,7 +178,7 @@ const commands: readonly LazyCommand[] = [
     name: "backup",
     usage: "<folder>",
     about:
-      "Back up a consistent snapshot of sessions, queued work and the configuration to a new or empty folder. Does not include .env, tokens or agents' working directories.",
+      "Write a consistent snapshot of sessions, queued work and the configuration to a new or empty folder. Does not include .env, tokens or agents' working directories.",
     load: async () => (await import("./backup.ts")).registerBackup,
   },
   {
@@ -190,7 +190,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "store",
     usage: "",
-    about: "Move everything from a folder to PostgreSQL or back.",
+    about: "Copy everything from a folder to PostgreSQL or back.",
     load: async () => (await import("./store-migrate.ts")).registerStore,
   },
 ];

@@ -103,7 +103,7 @@ function columns(shown: (key: string) => string, now: number): Column<OutboxRowP
 function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string | undefined {
   if (waitsForChannel !== true) return undefined;
   return app === undefined
-    ? `waiting for a process with the channel ${target.channel}`
+    ? `waiting for a process that provides the channel ${target.channel}`
     : `waiting for the app ${app}, which provides the channel ${target.channel}`;
 }
 
@@ -117,7 +117,7 @@ async function showOutbox(cli: Invocation, outboxId: string): Promise<void> {
     const [payload] = messages;
     if (payload === undefined) {
       const advice = `List the messages with ${commandLine(cli, "outbox", "ls")}`;
-      throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
+      throw new SkeinError("not_found", { what: "Outbox message", name: outboxId, advice });
     }
     printPayload(cli, payload, () => {
       printLines(cli.terminal, linesOf(payload));
@@ -147,7 +147,7 @@ async function settleOutbox(cli: Invocation, outboxId: string, act: "retry" | "d
     const payload = await calls.call(`outbox.${act}`, { outboxId, ...user });
     const done =
       payload.state === "queued"
-        ? "will be sent by the next process that runs on this folder"
+        ? "will be sent by the next process that uses this folder"
         : `is ${payload.state}`;
     printAnswer(cli, payload, [`the message to ${describeTarget(payload)} ${done}`]);
   });

@@ -64,7 +64,7 @@ const runCommands: readonly RunCommand[] = [
   {
     name: "retry",
     about:
-      "Retry a run that was lost, failed, timed out or was aborted. Running the command again returns the same retry.",
+      "Retry a run that failed, timed out, or was lost or aborted. Running the command again returns the same retry.",
     shown: [lostRun],
     act: retryRun,
     list: "runs ls --state lost",

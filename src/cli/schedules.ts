@@ -32,7 +32,7 @@ export function registerSchedules(schedules: Command, context: CommandContext): 
     .action(action(context, runSchedule));
   for (const [name, about] of [
     ["pause", "Stop a schedule in all processes until it is resumed, even after a restart."],
-    ["resume", "Continue a paused schedule with its next due time."],
+    ["resume", "Continue a paused schedule from its next due time."],
   ] as const) {
     schedules
       .command(name)
@@ -106,7 +106,7 @@ async function runSchedule(cli: Invocation<{ readonly wait?: boolean }>, name: s
 async function setPaused(cli: Invocation, name: string, act: "pause" | "resume"): Promise<void> {
   await withSkeinCalls(cli, async ({ calls, user }) => {
     const payload = await calls.call(`schedules.${act}`, { name, ...user });
-    const done = payload.pausedAt === undefined ? `is next due at ${nextText(payload)}` : "is paused";
+    const done = payload.pausedAt === undefined ? `continues; next due: ${nextText(payload)}` : "is paused";
     printAnswer(cli, payload, [`the schedule ${name} ${done}`]);
   });
 }

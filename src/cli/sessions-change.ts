@@ -17,7 +17,7 @@ import { pathFrom } from "./output/terminal.ts";
 export function registerSessionsNew(command: Command, context: CommandContext): void {
   command
     .argument("[name]", "a key, a short key or a session ID (default: a new ID)")
-    .option("--label <label>", "a label that is unique for the agent")
+    .option("--label <label>", "a label that is unique within the agent")
     .option("--cwd <folder>", "the session's working directory (default: the current directory)")
     .option("--id <sessionId>", "the session ID, if it differs from the name")
     .addHelpText(
@@ -123,7 +123,7 @@ async function resetSession(cli: Invocation, name: string): Promise<void> {
 export function registerSessionsRename(command: Command, context: CommandContext): void {
   command
     .argument("<ref>", sessionHelp)
-    .argument("[label]", "the new label, which must be unique for the agent")
+    .argument("[label]", "the new label, which must be unique within the agent")
     .option("--name <text>", "the display name; an empty name removes it")
     .option("--clear", "remove the label")
     .addHelpText(

@@ -35,7 +35,7 @@ export function registerSessionsImport(command: Command, context: CommandContext
     .option("--from <program>", "import only sessions from this program: pi, openclaw, claude-code or codex")
     .option("--dry-run", "print what would be imported, without importing it")
     .option("--key <key>", "the imported session's key (default: based on its session ID)")
-    .option("--label <label>", "a label for the imported session; must be unique for the agent")
+    .option("--label <label>", "a label for the imported session; must be unique within the agent")
     .option("--cwd <folder>", "the imported sessions' working directory (default: their agent's)")
     .option("--model <provider/model>", "the model for the imported sessions")
     .option("--send-policy <policy>", "allow or deny delivery of replies to a channel")

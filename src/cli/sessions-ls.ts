@@ -60,7 +60,7 @@ export function registerSessionsSearch(command: Command, context: CommandContext
       "--since <time>",
       "only entries since this time: a date, or a duration before now such as 90m, 24h or 7d",
     )
-    .option("--until <time>", "only entries until this time")
+    .option("--until <time>", "only entries up to this time")
     .option("--by-session", "only the best result of each session")
     .option("--limit <n>", "maximum number of results, up to 50 (default: 10)", upTo(50))
     .addHelpText(

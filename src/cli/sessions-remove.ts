@@ -30,7 +30,7 @@ export function registerSessionsRm(command: Command, context: CommandContext): v
 
 export function registerSessionsRestore(command: Command, context: CommandContext): void {
   command
-    .argument("<ref>", "a session in the trash: its key, session ID, label or a prefix of its ID")
+    .argument("<ref>", "a session in the trash: its key, session ID, label or ID prefix")
     .addHelpText("after", examples("skein sessions restore old-trip"))
     .action(action(context, restoreSession));
 }

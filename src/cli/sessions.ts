@@ -36,7 +36,7 @@ const commands: readonly LazyCommand[] = [
   {
     name: "rename",
     usage: "[options] <ref> [label]",
-    about: "Set a session's label, which can be used to refer to it, or its display name.",
+    about: "Set a session's display name, or its label, which can be used to refer to it.",
     load: async () => (await import("./sessions-change.ts")).registerSessionsRename,
   },
   {
@@ -94,7 +94,7 @@ const commands: readonly LazyCommand[] = [
     name: "redact",
     usage: "[options] <ref> <entryId...>",
     about:
-      "Permanently erase the content of entries, in every copy. The entries keep their position in the tree.",
+      "Permanently erase the content of entries, in every copy. The entries keep their positions in the tree.",
     load: async () => (await import("./sessions-remove.ts")).registerSessionsRedact,
   },
   {

@@ -139,7 +139,7 @@ export const slashCommandTable = {
   help: { usage: "/help", about: "list the commands" },
   branch: {
     usage: "/branch [entry]",
-    about: "continue from an entry, by default from before your last message",
+    about: "continue from an entry, by default the one before your last message",
   },
   fork: { usage: "/fork [entry]", about: "continue in a new session, forked at an entry" },
   tree: { usage: "/tree", about: "show all branches of the session" },

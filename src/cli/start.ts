@@ -162,11 +162,11 @@ function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: Star
   const where: AnswerLine[] = [["address", url], ...(link === undefined ? [] : linkLines(link))];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";
-    return [`A gateway is already running on this folder (process ${pid}${machine}).`, ...where];
+    return [`A gateway is already running for this folder (process ${pid}${machine}).`, ...where];
   }
   const { root, isFirst, role } = gateway;
   return [
-    `The ${role === "worker" ? "worker" : "gateway"} is running on ${root}.`,
+    `The ${role === "worker" ? "worker" : "gateway"} is running for ${root}.`,
     ...where,
     ...(role === "gateway" ? [["workers", "none in this process; others execute the runs"] as const] : []),
     ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; just created" : ""}`],
@@ -199,7 +199,7 @@ function portOf(url: string): number {
 
 function linkLines(link: string): AnswerLine[] {
   const use =
-    "open it in a browser within ten minutes; it works once, and running the same command prints a new link";
+    "open it in a browser within ten minutes; it works once, and running the same command again prints a new link";
   return [
     ["link", link],
     ["", use],

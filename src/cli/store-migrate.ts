@@ -18,11 +18,11 @@ export function registerStore(command: Command, context: CommandContext): void {
   command
     .command("migrate")
     .description(
-      "Copy sessions, runs, tokens and everything else from a folder to a PostgreSQL database or back, and compare the copy with the source. An interrupted migration continues when the command runs again. The source is not changed.",
+      "Copy sessions, runs, tokens and everything else from a folder to a PostgreSQL database or back, and compare the copy with the source. An interrupted migration continues when the command is run again. The source is not changed.",
     )
     .requiredOption("--from <address>", "the store to copy, such as files:~/.skein or postgres://…")
     .requiredOption("--to <address>", "an empty database, or a new or empty folder")
-    .option("--skip-damaged-lines", "leave out lines of logs that cannot be read, instead of refusing")
+    .option("--skip-damaged-lines", "leave out log lines that cannot be read, instead of refusing")
     .addHelpText("after", examples(toPostgres, toFiles))
     .action(action(context, migrateCommand));
 }

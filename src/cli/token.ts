@@ -32,7 +32,7 @@ export function registerToken(token: Command, context: CommandContext): void {
     .option("--for <user>", "the user whose sessions the token can access (default: the unnamed user)")
     .option(
       "--all-users",
-      "give access to every user's sessions and to gateway administration; requires the scope admin",
+      "give access to every user's sessions and to gateway administration; requires the admin scope",
     )
     .option(
       "--expires <span>",

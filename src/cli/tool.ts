@@ -24,7 +24,7 @@ import { commandLine } from "./output/invocation.ts";
 import { printToolResult } from "./output/tool-result.ts";
 
 export const forSessionHelp =
-  "the session to act for: its key, session ID, label or a prefix of its ID (default: main)";
+  "the session to act for: its key, session ID, label or ID prefix (default: main)";
 
 export function registerTool(command: Command, context: CommandContext): void {
   command
@@ -81,7 +81,7 @@ async function toolCommand(
     const access = result.status === "forbidden" ? actions.get(name) : undefined;
     if (access !== undefined && typeof target === "string") {
       const why = commandLine(cli, "access", ref ?? "main", target, "--action", access);
-      printNotice(cli, `see ${why} for the rule that decided`);
+      printNotice(cli, `see ${why} for the rule that decided this`);
     }
     return exit;
   };

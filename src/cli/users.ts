@@ -74,13 +74,13 @@ async function removeUser(cli: Invocation<{ readonly yes?: boolean }>, userId: s
   const { user, agent } = cli.options;
   if ((user !== undefined && user !== userId) || agent !== undefined) {
     throw new SkeinError("invalid_arguments", {
-      problem: `This command deletes all data of user ${userId}, so --user and --agent do not apply`,
+      problem: `This command deletes all of user ${userId}'s data, so --user and --agent do not apply`,
       advice: "Remove --user and --agent",
     });
   }
   const ofUser = { ...cli, options: { ...cli.options, user: userId } };
   await withCalls(ofUser, async ({ calls, place }) => {
-    await confirm(cli, `Permanently delete all data of user ${userId}?`);
+    await confirm(cli, `Permanently delete all of user ${userId}'s data?`);
     const done = await calls.call("users.remove", { userId });
     if (done.found === false) {
       const list = commandLine(cli, "users", "ls");

@@ -304,7 +304,7 @@ function sendNow(waiting: Waiting, send: (text: string) => void): void {
 function unknownOutcome({ method, isIdempotent }: Waiting, problem: string): CallError {
   const advice = isIdempotent
     ? "It is safe to retry the call."
-    : "Check whether it was executed before you retry it.";
+    : "Before you retry it, check whether it was executed.";
   return unavailable(
     `${problem} before ${method} was answered; the call may or may not have been executed. ${advice}`,
   );

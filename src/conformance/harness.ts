@@ -47,7 +47,7 @@ export function bindCases(templates: readonly CaseTemplate[], harness: StoreHarn
   const declined = new Set((harness.declines ?? []).map(({ rule }) => rule));
   for (const rule of declined) {
     if (!templates.some(({ id }) => id === rule))
-      throw new Error(`declines names ${rule}, which is not one of the kit's rules`);
+      throw new Error(`the harness declines ${rule}, which is not one of the kit's rules`);
   }
   return templates
     .filter(({ id, needs }) => !declined.has(id) && (needs === undefined || harness.capabilities[needs]))

@@ -10,7 +10,8 @@ import type { CaseTemplate } from "./harness.ts";
 export const portCases: readonly CaseTemplate[] = [
   {
     id: "SR1",
-    title: "search finds any word, identifier and Chinese, entries with all words first",
+    title:
+      "search finds entries with any of the words, including identifiers and Chinese, and lists entries with all words first",
     async run({ store }) {
       await create(store, alice, "s");
       await append(
@@ -50,7 +51,7 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SR2",
-    title: "search reads tool results and call arguments too, by role, session and time",
+    title: "search also reads tool results and call arguments, and can be limited by role, session and time",
     async run({ store }) {
       await create(store, alice, "s");
       await create(store, alice, "t");
@@ -212,7 +213,8 @@ export const portCases: readonly CaseTemplate[] = [
   },
   {
     id: "SW1",
-    title: "changes are reported once they are stored, in order, within the scope, until unsubscribed",
+    title:
+      "changes are reported once they are stored, in order, within the scope, until the subscription ends",
     async run({ store }) {
       const seen: string[] = [];
       const note = (change: StoreChange) =>

@@ -40,7 +40,7 @@ async function paged(store: Store, query: SessionQuery): Promise<string[]> {
   for (let cursor: string | null = null, pages = 0; pages < 20; pages++) {
     const from: { cursor?: string } = cursor === null ? {} : { cursor };
     const page = await store.sessions.list(alice, { ...query, limit: 1, ...from });
-    assert.equal(page.sessions.length, 1, "a page that is not the last is full");
+    assert.equal(page.sessions.length, 1, "every page except the last is full");
     seen.push(...page.sessions.map((each) => each.sessionId));
     if (page.nextCursor === null) break;
     cursor = page.nextCursor;
@@ -110,7 +110,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH3",
-    title: "a reach never includes another user's sessions, or passes through one",
+    title: "a reach never includes another user's sessions or passes through them",
     async run({ store }) {
       await settle(store, [
         ["root", root],
@@ -136,7 +136,7 @@ export const reachCases: readonly CaseTemplate[] = [
   },
   {
     id: "RCH4",
-    title: "a search within a reach finds its entries, even if hits outside rank higher",
+    title: "a search within a reach finds its entries, even if hits outside it rank higher",
     async run({ store }) {
       await settle(store, family);
       await append(store, alice, "grandchild", "somewhere in a long text about this and that stands kyoto");

@@ -65,7 +65,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "session ids differ by case",
+    name: "session IDs are case-sensitive",
     breaks: "ST1",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -119,7 +119,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "the same ID is written again under a new one",
+    name: "an entry with the same ID is written again under a new one",
     breaks: "ST6",
     wrap: (store) => {
       const used = new Set<string>();
@@ -204,7 +204,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "lists are in the order of creation",
+    name: "lists are in order of creation",
     breaks: "ST13",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -386,7 +386,7 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
-    name: "search puts entries with all words last",
+    name: "search puts entries that contain all words last",
     breaks: "SR1",
     wrap: (store) => ({
       ...store,
@@ -434,7 +434,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a lineage stays with the agent of the scope",
+    name: "a lineage stays within the scope's agent",
     breaks: "RCH2",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -462,7 +462,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a reach is applied after a page is cut",
+    name: "a reach is applied after paging",
     breaks: "RCH2",
     wrap: (store) =>
       withSessions(store, (sessions) => ({
@@ -490,7 +490,7 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "a search filters by its reach after its limit",
+    name: "a search applies its reach after its limit",
     breaks: "RCH4",
     wrap: (store) => ({
       ...store,

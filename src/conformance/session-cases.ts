@@ -44,7 +44,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST2",
-    title: "key, session ID (in any case) and label are unique",
+    title: "key, session ID (ignoring case) and label are unique",
     async run({ store }) {
       await create(store, alice, "trip", { label: "holiday" });
       const key = "agent:main:session:trip";
@@ -140,7 +140,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   {
     id: "ST13",
     title:
-      "lists have the newest conversation first and support every filter; metadata does not count as activity",
+      "lists show the newest conversation first and support every filter; metadata does not count as activity",
     async run({ store }) {
       await create(store, alice, "first");
       await store.sessions.create(alice, {
@@ -192,7 +192,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST14",
-    title: "paging through a list returns each session once, while sessions are created and reordered",
+    title: "paging through a list returns each session once, even while sessions are created and reordered",
     async run({ store }) {
       for (let index = 0; index < 12; index++) await create(store, alice, `s${index}`);
       const seen: string[] = [];
@@ -242,7 +242,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST17",
-    title: "a missing session is null to read and not_found to write",
+    title: "reading a missing session returns null, and writing to it throws not_found",
     async run({ store }) {
       assert.equal(await store.sessions.get(alice, "none"), null);
       assert.equal(await store.sessions.context(alice, "none"), null);
@@ -265,7 +265,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST18",
-    title: "IDs that would leave their folder are rejected",
+    title: "IDs that would point outside their folder are rejected",
     async run({ store }) {
       for (const sessionId of ["../x", "a/b", "..", "", "a\0b", "main", "x.jsonl", "x.lock"]) {
         await refused("invalid_session_id", () =>
@@ -281,7 +281,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST19",
-    title: "everything acknowledged exists after the store is closed and reopened",
+    title: "everything acknowledged still exists after the store is closed and reopened",
     needs: "reopen",
     async run({ store, reopen }) {
       await create(store, alice, "trip", { label: "holiday" });
@@ -320,7 +320,7 @@ export const sessionCases: readonly CaseTemplate[] = [
   },
   {
     id: "ST20",
-    title: "everything acknowledged exists after a power failure",
+    title: "everything acknowledged still exists after a power failure",
     needs: "powerCut",
     async run({ store, powerCut }) {
       await create(store, alice, "trip", { label: "holiday" });

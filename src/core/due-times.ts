@@ -50,7 +50,7 @@ export function describeCronProblem(text: string): string | null {
   const field = cronFields[wrong];
   return field === undefined
     ? "a time that occurs; this one never does"
-    : `a valid ${field}, ranges in ascending order, steps from 1`;
+    : `a valid ${field}, with ranges in ascending order and steps of at least 1`;
 }
 
 export function isTimeZone(name: string): boolean {

@@ -78,7 +78,7 @@ export const errorCatalogue = {
   },
   fenced: {
     status: 409,
-    text: "Session {sessionId} was not written because this run no longer owns it.",
+    text: "Nothing was written to session {sessionId} because this run no longer owns it.",
     remedy: "Stop. The current owner of the run continues from what has been written.",
   },
   locked: {
@@ -99,7 +99,7 @@ export const errorCatalogue = {
   },
   read_only: {
     status: 409,
-    text: "{name} cannot be written: {problem}.",
+    text: "{name} cannot be written to: {problem}.",
     remedy: "Read it, or fork it into a new session.",
   },
   not_a_session: {
@@ -114,7 +114,7 @@ export const errorCatalogue = {
   },
   too_large: {
     status: 413,
-    text: "{what} is larger than the maximum length of a string.",
+    text: "{what} exceeds the maximum string length.",
     remedy: "Request less data with --limit, or omit --json.",
   },
   body_too_large: {
@@ -125,7 +125,7 @@ export const errorCatalogue = {
   message_too_large: {
     status: 413,
     text: "The message has about {tokens} tokens, but the context window of {model} has only {contextWindow}.",
-    remedy: "Nothing was accepted. Shorten the message, or use a model with a larger window.",
+    remedy: "The message was not accepted. Shorten it, or use a model with a larger window.",
   },
   context_overflow: {
     status: 413,
@@ -134,7 +134,7 @@ export const errorCatalogue = {
   },
   budget_exceeded: {
     status: 429,
-    text: "The request {rootId}, including everything it started, exceeds the limit for {limit}: {figure} of at most {allowed}.",
+    text: "The request {rootId}, including everything it started, exceeds the limit for {limit}: {figure} (maximum: {allowed}).",
     remedy:
       "Finish with the results so far, increase budget.{limit}, or send a new request, which has its own budget.",
   },
@@ -215,12 +215,12 @@ export const errorCatalogue = {
   },
   database_behind: {
     status: 503,
-    text: "The tables in the database {database} have version {found}, but this Skein needs version {needed}.",
-    remedy: "Migrate the database with the role that owns the tables, then try again.",
+    text: "The tables in the database {database} are at version {found}, but this version of Skein needs version {needed}.",
+    remedy: "Migrate the database as the role that owns the tables, then try again.",
   },
   database_ahead: {
     status: 503,
-    text: "The tables in the database {database} have version {found}, but this Skein supports only version {needed}.",
+    text: "The tables in the database {database} are at version {found}, but this version of Skein supports only version {needed}.",
     remedy: "Nothing was changed. Upgrade Skein on this machine.",
   },
   acp_unavailable: {

@@ -97,7 +97,7 @@ export function formatKey(key: ParsedKey): string {
     throw new SkeinError("invalid_key", { key: text, problem: back.problem, expected: expectedForm });
   }
   if (!sameKey(key, back)) {
-    const problem = `its parts would be parsed as a key of form "${back.form}"`;
+    const problem = `its parts would be parsed as a key of the form "${back.form}"`;
     throw new SkeinError("invalid_key", { key: text, problem, expected: `parts of form "${key.form}"` });
   }
   return text;

@@ -149,7 +149,7 @@ function bridged(child: Entry, parent: Entry): Diagnostic {
 
 function duplicate(first: Entry, again: Entry): Diagnostic {
   return sameJson(lineOf(first), lineOf(again))
-    ? { code: "duplicate_id", note: "the same entry occurs in the file again", entryId: again.id }
+    ? { code: "duplicate_id", note: "the same entry occurs more than once in the file", entryId: again.id }
     : {
         code: "conflicting_id",
         note: "another entry has the same ID; the first one is used",

@@ -25,7 +25,7 @@ export function migratePart(ledger: VersionedLedger, { fact, about, steps }: Led
   ledger.exclusively(() => {
     const version = readVersion();
     if (version > steps.length) {
-      const problem = `version ${version} of its ${about} is newer than ${steps.length}, the latest that this Skein supports`;
+      const problem = `version ${version} of its ${about} is newer than ${steps.length}, the latest that this version of Skein supports`;
       throw new SkeinError("read_only", { name: "work.db", problem });
     }
     for (const text of steps.slice(version).flat()) ledger.run(text);

@@ -43,7 +43,7 @@ function encoded(segment: unknown, segments: readonly string[]): string {
     const { problem } = error.details as { problem: string };
     return refuse(
       segments,
-      `of the segment "${segment}" ${problem}`,
+      `the segment "${segment}" is not valid: ${problem}`,
       "Use strings of 1 to 256 characters",
       error,
     );

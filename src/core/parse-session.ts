@@ -142,11 +142,7 @@ class Reader {
       return;
     }
     if (problem !== null)
-      this.#report(
-        "normalized_entry",
-        `the header was repaired while it was being read; ${problem}`,
-        raw.line,
-      );
+      this.#report("normalized_entry", `the header was repaired while being read; ${problem}`, raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
     this.#ignoreForeignLines();
@@ -196,12 +192,7 @@ class Reader {
       entry = normalizeEntry(value);
       const remaining = entryProblem(entry);
       if (remaining === null)
-        this.#report(
-          "normalized_entry",
-          `repaired while it was being read; ${problem}`,
-          line,
-          String(value.id),
-        );
+        this.#report("normalized_entry", `repaired while being read; ${problem}`, line, String(value.id));
       else
         this.#report(
           "invalid_entry",

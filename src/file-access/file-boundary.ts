@@ -147,7 +147,7 @@ export class FileBoundary {
     if (cwd !== null)
       this.#reportOnce(
         `agent ${owner.agentId}`,
-        `agents.${owner.agentId}.cwd (or defaults.cwd) ${JSON.stringify(cwd)} is inside the root folder, so sessions work in the workspace for the user and agent there`,
+        `agents.${owner.agentId}.cwd (or defaults.cwd) ${JSON.stringify(cwd)} is inside the root folder, so sessions work in the workspace there for the user and agent`,
       );
     return workspace;
   }
@@ -229,7 +229,7 @@ export class FileBoundary {
     const instead = this.defaultCwd(session);
     this.#reportOnce(
       `session ${sessionId}`,
-      `session ${sessionId} works in ${instead}, because its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
+      `session ${sessionId} will work in ${instead}, because its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
     );
     return instead;
   }

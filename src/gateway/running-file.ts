@@ -9,7 +9,7 @@ import type { ProcessIdentity } from "../store/files/process-identity.ts";
 import { isGone, thisProcess } from "../store/files/process-identity.ts";
 import { readPrivate, replacePrivate } from "./auth/private-file.ts";
 
-/** `gateway.json` in the root folder identifies the gateway running on that folder. */
+/** `gateway.json` in the root folder identifies the gateway running for that folder. */
 
 export interface RunningGateway {
   readonly pid: number;
@@ -66,7 +66,7 @@ export function runningPath(root: string): string {
 }
 
 /**
- * Returns the gateway that is running on a folder, or `null` if there is none. A file that another user could have
+ * Returns the gateway that is running for a folder, or `null` if there is none. A file that another user could have
  * written is ignored.
  */
 export function findRunning(root: string, clock: Clock = systemClock): RunningGateway | null {
@@ -80,7 +80,7 @@ export function findRunning(root: string, clock: Clock = systemClock): RunningGa
 }
 
 /**
- * Claims the folder for this process unless another gateway is running on it. If several processes try at the same
+ * Claims the folder for this process unless another gateway is running for it. If several processes try at the same
  * time, exactly one succeeds. On a full disk, the claim is valid even though it cannot be written, so that reads keep
  * working.
  */

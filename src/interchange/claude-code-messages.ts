@@ -45,7 +45,7 @@ function promptDraft(line: ClaudeLine, source: unknown, losses: Losses): EntryDr
   const content = typeof source === "string" ? source : toContent(source, losses);
   if (typeof source !== "string" && !Array.isArray(source))
     losses.add(
-      "A message whose content is neither text nor blocks was imported empty.",
+      "A message whose content is neither text nor blocks was imported as an empty message.",
       line.uuid ?? undefined,
     );
   if (line.value.isMeta !== true) return { type: "message", message: { role: "user", content } };

@@ -130,7 +130,7 @@ class CodexReader {
   }
 
   #readSettings(line: CodexLine): void {
-    this.#lose(line, "A turn's settings other than model and effort were left out.");
+    this.#lose(line, "Turn settings other than the model and effort were left out.");
     const model = textField(line.payload, "model");
     const effort = textField(line.payload, "effort");
     const level = effort === "none" ? "off" : effort;

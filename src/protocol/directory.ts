@@ -156,8 +156,7 @@ export type AccessMatrixPayload = s.Static<typeof AccessMatrixSchema>;
 
 export const accessMatrix = method({
   scope: "read",
-  about:
-    "Returns which sessions can list, read, message and inspect which other sessions, and the rules that apply.",
+  about: "Shows which sessions can list, read, message and inspect which others, and the rules that apply.",
   params: s.closed({
     /** Defaults to the 24 most recently active sessions. Sessions that do not exist are omitted. */
     keys: s.optional(s.array(reference, { minItems: 1, maxItems: 64 })),
@@ -182,7 +181,7 @@ const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
  */
 export const toolsInvoke = method({
   scope: "tools",
-  about: "Calls a tool exactly as an agent in that session would.",
+  about: "Calls a tool exactly as an agent in the given session would.",
   isLong: ({ name }) => waitingTools.includes(name),
   params: s.closed({
     sessionKey: s.optional(reference),

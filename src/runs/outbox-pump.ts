@@ -109,7 +109,7 @@ export class OutboxPump {
     await this.#looking;
     const deliveries = Promise.all(this.#busy.values());
     const stop = this.#options.after(graceMs, () => {
-      for (const held of this.#held.values()) held.abort?.("Skein was closed during the delivery");
+      for (const held of this.#held.values()) held.abort?.("Skein was closed during delivery");
     });
     await deliveries;
     stop();

@@ -131,7 +131,7 @@ export function messageContext(asker: Party, target: Party): string {
     "Agent-to-agent message context:",
     `The message is from another session: ${named(asker)}. Its text is between fences.`,
     `You are the session ${named(target)}.`,
-    "Your reply goes back to that session, and to no channel.",
+    "Your reply goes back to that session, not to any channel.",
   ].join("\n");
 }
 
@@ -142,7 +142,7 @@ export function pingPongPrompt({ asker, target, turn, turns }: PingPongSequel): 
     `You are the ${isAsker ? "requester" : "target"}. Turn ${turn} of ${turns}.`,
     `Requester: the session ${named(asker)}.`,
     `Target: the session ${named(target)}.`,
-    `The message is the last reply from the ${isAsker ? "target" : "requester"}, between fences. Your reply goes to it, and to no channel.`,
+    `The message is the last reply from the ${isAsker ? "target" : "requester"}, between fences. Your reply goes to that session, not to any channel.`,
     `To end the exchange, reply exactly ${replySkip}.`,
   ].join("\n");
 }

@@ -427,7 +427,7 @@ function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): A
   const content = [
     "[Skein] None of your tool calls were valid:",
     ...invalid.map(({ note }) => `- ${note}.`),
-    "Call tools by their exact names with an object of arguments, or answer without calling tools.",
+    "Call tools by their exact names with an arguments object, or answer without calling tools.",
   ].join("\n");
   return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }

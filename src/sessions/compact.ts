@@ -109,7 +109,8 @@ async function write(
 ): Promise<CompactionOutcome> {
   const fence = options.fence === undefined ? {} : { fence: options.fence };
   const tokensBefore = plan.tokensBefore + made.olderTokens;
-  if (await range.hasOlderChanged()) return notDone("conflict", "the summarized part has changed since then");
+  if (await range.hasOlderChanged())
+    return notDone("conflict", "the summarized part has changed in the meantime");
   for (let tries = 1; ; tries++) {
     const here = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
     const now = await range.keptNow();

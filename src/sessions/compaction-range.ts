@@ -115,7 +115,7 @@ function changeSince(plan: CutPlan, now: SessionContext): string | null {
       (id, index) =>
         now.entryIds[from + index] === id && sameJson(now.messages[from + index], plan.toSummarize[index]),
     );
-  return isSame ? null : "the summarized part has changed since then";
+  return isSame ? null : "the summarized part has changed in the meantime";
 }
 
 /** A message with its entry. */

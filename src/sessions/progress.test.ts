@@ -51,7 +51,7 @@ describe("the progress of a child", () => {
   test.each<[ProgressNews, string]>([
     [{ news: "a\nb" }, "[Progress of pages] a\\u000ab"],
     [{ news: "\u001b[31mred\u202e" }, "[Progress of pages] \\u001b[31mred\\u202e"],
-    [{ stalled: true }, "[Progress of pages] has been silent for 60 seconds"],
+    [{ stalled: true }, "[Progress of pages] Silent for 60 seconds"],
   ])("%j becomes one line without terminal control characters", (told, text) => {
     expect(progressNote("pages", told)).toBe(text);
   });

@@ -161,9 +161,7 @@ describe("streamTo parent", () => {
     await world.write();
     await planned();
     world.pass(60_000);
-    await soon(async () => (await world.texts(parent))[2]).toBe(
-      "[Progress of pages] has been silent for 60 seconds",
-    );
+    await soon(async () => (await world.texts(parent))[2]).toBe("[Progress of pages] Silent for 60 seconds");
     await world.write();
   });
 

@@ -247,5 +247,5 @@ export function progressNote(name: string, progress: ProgressNews): string {
   const seconds = stallMs / 1000;
   return "news" in progress
     ? `${who} ${inLine(progress.news, longestSnippet)}`
-    : `${who} has been silent for ${seconds} seconds`;
+    : `${who} Silent for ${seconds} seconds`;
 }

@@ -57,7 +57,7 @@ async function byKey(
   const { session } = found;
   const sessionKey = access.display(caller, session.key);
   if (agentId !== null && session.agentId !== agentId) {
-    const error = `${inLine(reference)} is a session of agent ${session.agentId}, not of ${agentId}. Omit agentId, or use the full sessionKey of the session you mean.`;
+    const error = `${inLine(reference)} belongs to agent ${session.agentId}, not to ${agentId}. Omit agentId, or use the full sessionKey of the session you mean.`;
     return { refusal: { ...unfit(error), sessionKey } };
   }
   return notItself(access, caller, session);

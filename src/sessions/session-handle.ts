@@ -500,7 +500,7 @@ async function jsonSchemaFor(schema: object): Promise<Readonly<Record<string, un
   const made = await jsonSchemaOf(what, schema as Parameters<typeof jsonSchemaOf>[1]);
   const fault = schemaProblem(made);
   if (fault === null) return made;
-  const advice = "Correct the schema. Its patterns must be JavaScript regular expressions with the flag u";
+  const advice = "Correct the schema. Its patterns must be JavaScript regular expressions with the u flag";
   throw new SkeinError("invalid_arguments", { problem: `${what} is invalid: ${fault}`, advice });
 }
 

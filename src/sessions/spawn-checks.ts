@@ -228,7 +228,7 @@ function checkThread(
   if (!thread) return { openThread: null };
   const { delivery } = session.meta;
   if (delivery === undefined) {
-    const error = "thread=true requires a channel, but this session was never reached over one.";
+    const error = "thread=true requires a channel, but this session has never been reached over one.";
     return { status: "error", code: "thread_unavailable", error };
   }
   const open = threadOpener(channels, delivery.channel);

@@ -161,7 +161,7 @@ class SharedModule {
     } catch (error) {
       if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
       const problem = `${done}, but its change to the state "${key}" was not saved, because another process changed that state first`;
-      const advice = "Check what was done before you do it again";
+      const advice = "Before you do it again, check what was done";
       throw new SkeinError("conflict", { problem, advice }, { cause: error });
     }
   }

@@ -64,7 +64,7 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
     if (quotingTypes.includes(entry.customType)) continue;
     throw new SkeinError("invalid_arguments", {
-      problem: `Entry ${id} is ${entry.customType}, which is internal bookkeeping of the session`,
+      problem: `Entry ${id} is ${entry.customType}, which is internal session bookkeeping`,
       advice: "Change the session's metadata instead. Only conversation entries can be redacted",
     });
   }

@@ -120,7 +120,7 @@ export function throwTaken(
 export function checkUpdatedAt({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
   if (expected === undefined || expected === updatedAt) return;
   throw new SkeinError("conflict", {
-    problem: `Session ${sessionId} has been used since then`,
+    problem: `Session ${sessionId} has since been used`,
     advice: retryAdvice,
   });
 }

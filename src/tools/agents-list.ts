@@ -27,7 +27,7 @@ interface Requester {
 export const agentsList: SessionTool = {
   name: "agents_list",
   label: "Agents",
-  description: "List the agents that you may use for sub-agents or send messages to.",
+  description: "List the agents that you may use as sub-agents or send messages to.",
   parameters,
   output: outputs.agentsList,
   isReadOnly: true,

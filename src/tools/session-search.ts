@@ -25,7 +25,7 @@ const parameters = s.closed({
     }),
   ),
   since: time("Only messages since this time, as an ISO 8601 string or in milliseconds since 1970."),
-  until: time("Only messages until this time."),
+  until: time("Only messages up to this time."),
   bySession: s.optional(s.boolean({ description: "Return only the best match in each session." })),
   limit: s.optional(
     s.integer({ description: "Maximum number of results.", minimum: 1, maximum: 50, default: 10 }),

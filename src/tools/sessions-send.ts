@@ -16,7 +16,7 @@ const schema = s.closed({
     s.string({
       minLength: 1,
       maxLength: 512,
-      description: "The label of one of your agent's sessions, or of a session of agentId.",
+      description: "The label of one of your agent's sessions, or of one of agentId's sessions.",
     }),
   ),
   agentId: s.optional(
@@ -38,7 +38,7 @@ const schema = s.closed({
   role: s.optional(
     s.choice(["user", "assistant"], {
       description:
-        "With assistant, the message is added as a note in the session's own words and is not answered. Defaults to user.",
+        "With assistant, the message is added as a note in the session's own voice and is not answered. Defaults to user.",
     }),
   ),
 });

@@ -22,7 +22,7 @@ const parameters = s.closed({
   action: s.optional(
     s.union([s.literal("list"), s.literal("steer"), s.literal("kill")], { default: "list" }),
   ),
-  target: s.optional(s.string({ description: "The key, label or runId of a child, or last." })),
+  target: s.optional(s.string({ description: "The key, label or runId of a child, or the word last." })),
   message: s.optional(s.string({ description: "For steer: the message for the child." })),
   recentMinutes: s.optional(
     s.integer({

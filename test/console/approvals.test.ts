@@ -370,7 +370,7 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       expect(await places()).toEqual(shown);
       for (const button of changes) {
         await expect.poll(() => button.getAttribute("aria-disabled")).toBe("true");
-        expect(await button.getAttribute("title")).toBe("Not possible now: the gateway is offline.");
+        expect(await button.getAttribute("title")).toBe("Not possible right now: the gateway is offline.");
         await button.click({ force: true });
       }
       for (const key of ["a", "d", "e"]) await page.keyboard.press(key);

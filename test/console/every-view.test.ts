@@ -47,7 +47,7 @@ const views: readonly { name: string; route: string; part: (page: Page) => Locat
   {
     name: "outbox",
     route: "/runs?tab=outbox",
-    part: (page) => page.getByText("No messages to channels are waiting for delivery."),
+    part: (page) => page.getByText("No channel messages are waiting for delivery."),
   },
   { name: "search", route: "/search?q=garden", part: (page) => page.getByRole("list", { name: "Results" }) },
   { name: "usage", route: "/usage", part: (page) => page.getByText("Unpriced") },
@@ -214,7 +214,7 @@ const parts: readonly { name: string; show: (page: Page) => Promise<Locator> }[]
     show: async (page) => {
       const { runs } = await gateway.call("runs.list", { states: ["error"] });
       await goTo(page, `/runs?run=${runs[0]?.runId}`);
-      return page.getByRole("complementary").getByText("Budget of the whole request");
+      return page.getByRole("complementary").getByText("Budget for the whole request");
     },
   },
   {

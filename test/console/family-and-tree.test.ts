@@ -27,7 +27,7 @@ async function say(message: string): Promise<void> {
 
 const leaf = async () => (await gateway.call("sessions.get", { key })).leafId;
 const lanes = (page: Page) =>
-  page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+  page.getByRole("list", { name: "Sessions in the family" }).getByRole("listitem");
 const row = (page: Page, text: string) => page.getByRole("treeitem").filter({ hasText: text }).first();
 
 describe.skipIf(browser === null)("a family in the console", () => {
@@ -354,7 +354,7 @@ describe.skipIf(browser === null)("the tree in the console", () => {
     await expect.poll(() => shapes("circle")).toBeGreaterThan(0);
     await row(page, "describe the south garden").click();
     await page.getByRole("button", { name: "Label" }).click();
-    await page.getByRole("textbox", { name: "Label of this entry" }).fill("favorite");
+    await page.getByRole("textbox", { name: "Label for this entry" }).fill("favorite");
     await page.keyboard.press("Enter");
     await expect.poll(() => row(page, "describe the south garden").textContent()).toContain("favorite");
     const labeled = async () => {

@@ -45,7 +45,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
 
   test("has marks on its thread for people, other sessions, summaries and forks, which lead to them", async () => {
     const page = await browser.open(gateway, "/");
-    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
+    const rail = page.getByRole("navigation", { name: "Landmarks in the session" });
     for (const [kind, name] of Object.entries({
       user: /^You: ./,
       session: /^Another session: ./,
@@ -89,7 +89,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.reload();
     await isHeld.promise;
     await page.getByLabel("Message", { exact: true }).waitFor();
-    await page.getByRole("list", { name: "Sessions of the family" }).getByText("support").waitFor();
+    await page.getByRole("list", { name: "Sessions in the family" }).getByText("support").waitFor();
     arrives.resolve();
     await page.getByRole("link", { name: "Open the second branch" }).waitFor();
     expect(await page.evaluate("[...counts].sort()")).toEqual([0, 3]);
@@ -97,7 +97,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
 
   test("is within the size budget with everything that it loads at once", async () => {
     const page = await browser.open(gateway, "/");
-    await page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem").first().waitFor();
+    await page.getByRole("list", { name: "Sessions in the family" }).getByRole("listitem").first().waitFor();
     await page.getByRole("navigation", { name: "Start here" }).waitFor();
     const paths = await page.evaluate(() =>
       performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname),
@@ -113,7 +113,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
 
   test("is the same page as the one of main, which the sidebar marks together with Home", async () => {
     const page = await browser.open(gateway, "/");
-    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+    const lanes = page.getByRole("list", { name: "Sessions in the family" }).getByRole("listitem");
     const current = page.getByRole("complementary").first().locator("[aria-current=page]");
     const look = async () => {
       await page.locator("[data-entry-id]").first().waitFor();
@@ -168,7 +168,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
   test("shows main with its family, three ways on, and a message that spawns helpers, until it was sent", async () => {
     const page = await browser.open(gateway, "/");
     const hints = page.getByRole("navigation", { name: "Start here" });
-    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("listitem");
+    const lanes = page.getByRole("list", { name: "Sessions in the family" }).getByRole("listitem");
     await page.getByText("summarize what is ready for spring").first().waitFor();
     await lanes.filter({ hasText: /^support\s*needs you$/ }).waitFor();
     const before = await lanes.count();
@@ -178,7 +178,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     await page.getByRole("link", { name: /^Message: main → support/ }).waitFor();
     const colors = (from = page) =>
       from
-        .getByRole("list", { name: "Sessions of the family" })
+        .getByRole("list", { name: "Sessions in the family" })
         .getByRole("link")
         .evaluateAll((links) =>
           Object.fromEntries(

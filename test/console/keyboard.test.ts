@@ -77,7 +77,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.getByRole("textbox", { name: "Message" }).waitFor();
     await expect.poll(() => focusedLabel(page)).toBe("content");
     // All of the transcript's landmarks are a single tab stop.
-    await tabTo(page, "nav[aria-label='Landmarks of the session'] button", "Shift+Tab");
+    await tabTo(page, "nav[aria-label='Landmarks in the session'] button", "Shift+Tab");
   });
 
   test("answers approvals, labels an entry and finds text, and the focus stays close", async () => {
@@ -143,7 +143,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.getByRole("tree").waitFor();
     await tabTo(page, "[role=tree]");
     await page.keyboard.press("l");
-    await expect.poll(() => focusedLabel(page)).toBe("Label of this entry");
+    await expect.poll(() => focusedLabel(page)).toBe("Label for this entry");
     await page.keyboard.type("furniture");
     await page.keyboard.press("Enter");
     await page.getByRole("tree").getByText("furniture").waitFor();
@@ -378,7 +378,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
   test("works without single-letter keys, which can be switched off", async () => {
     const page = await browser.open(gateway, "/sessions");
     await page.getByRole("main").getByRole("link", { name: "garden" }).waitFor();
-    await goTo(page, "Switch single-letter keys off");
+    await goTo(page, "Turn single-letter keys off");
     await tabTo(page, row);
     const first = await focusedName(page);
     await page.keyboard.press("j");
@@ -387,7 +387,7 @@ describe.skipIf(browser === null)("the console by keyboard alone", () => {
     await page.keyboard.press("ArrowDown");
     await expect.poll(() => focusedName(page)).not.toBe(first);
     expect(await page.getByText(selectedText).count()).toBe(0);
-    await goTo(page, "Switch single-letter keys on");
+    await goTo(page, "Turn single-letter keys on");
     await tabTo(page, row);
     await page.keyboard.press("x");
     await page.getByText(selectedText).first().waitFor();

@@ -397,7 +397,7 @@ describe.skipIf(browser === null)("the budget of a request", () => {
     await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     const page = await open("/runs");
     await runs(page).filter({ hasText: "main:budget" }).last().click();
-    const panel = page.getByRole("complementary").filter({ hasText: "Budget of the whole request" });
+    const panel = page.getByRole("complementary").filter({ hasText: "Budget for the whole request" });
     const figures = panel.locator("dl", { hasText: "Hops" }).locator("dd");
     const { rootId } = (await gateway.call("runs.get", { runId })).run;
     // The helper and its announcement can come after the end of the run.
@@ -422,7 +422,7 @@ describe.skipIf(browser === null)("the outbox in the console", () => {
       return messages.find((message) => message.text.includes(text))?.state;
     };
     const page = await open("/runs?tab=outbox");
-    await page.getByText("No messages to channels are waiting for delivery.").waitFor();
+    await page.getByText("No channel messages are waiting for delivery.").waitFor();
     await askDesk("repeat the first answer");
     const first = outbox(page, "the first answer");
     await first.getByText("failed permanently", { exact: true }).waitFor();

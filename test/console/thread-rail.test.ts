@@ -45,7 +45,7 @@ describe.skipIf(browser === null)("the thread rail of a session", () => {
     await page.getByText("Note 59").first().waitFor();
     const begin = page.locator('[data-entry-id="first"]');
     expect(await begin.count()).toBe(0);
-    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
+    const rail = page.getByRole("navigation", { name: "Landmarks in the session" });
     await rail.getByRole("button", { name: "You: begin", exact: true }).click();
     await begin.waitFor();
     await expect.poll(() => isInView(begin)).toBe(true);
@@ -69,7 +69,7 @@ describe.skipIf(browser === null)("the thread rail of a session", () => {
       ...notes.map((id, index) => userLine(id, notes[index - 1] ?? "short", `Note ${index}`)),
     );
     await page.getByText("Note 379").first().waitFor();
-    const rail = page.getByRole("navigation", { name: "Landmarks of the session" });
+    const rail = page.getByRole("navigation", { name: "Landmarks in the session" });
     for (const [name, id] of Object.entries({
       "Branches: right": "right",
       "You: Note 379": "n379",

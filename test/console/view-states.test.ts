@@ -54,7 +54,7 @@ const views: readonly View[] = [
     name: "the outbox",
     route: "/runs?tab=outbox",
     method: "outbox.list",
-    empty: "No messages to channels are waiting for delivery.",
+    empty: "No channel messages are waiting for delivery.",
   },
   {
     name: "the search",

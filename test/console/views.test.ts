@@ -469,7 +469,7 @@ describe.skipIf(browser === null)("the family in the console", () => {
   test("has the same sessions as lanes, as a graph and as tables, and leads to their entries", async () => {
     const { nodes, edges } = await gateway.call("sessions.family", { key: main });
     const page = await open(sessionRoute(main, "family"));
-    const lanes = page.getByRole("list", { name: "Sessions of the family" }).getByRole("link");
+    const lanes = page.getByRole("list", { name: "Sessions in the family" }).getByRole("link");
     await expect.poll(() => lanes.count()).toBe(nodes.length);
     const colors = (links: Element[]) => links.map((link) => link.getAttribute("data-thread"));
     const names = (await lanes.allInnerTexts()).map((name) => name.split("\n")[0] ?? "");

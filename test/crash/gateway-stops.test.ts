@@ -115,11 +115,11 @@ describe("two gateways", () => {
       await sleep(round * 30);
       const both = [first, gateway.spawn()];
       const told = await Promise.all(
-        both.map((each) => each.until(/Press Ctrl-C to stop it|is already running on this folder/)),
+        both.map((each) => each.until(/Press Ctrl-C to stop it|is already running for this folder/)),
       );
       expect(told.map(([text]) => text).toSorted()).toEqual([
         "Press Ctrl-C to stop it",
-        "is already running on this folder",
+        "is already running for this folder",
       ]);
       const [winner, loser] = told[0]?.[0] === "Press Ctrl-C to stop it" ? both : both.toReversed();
       expect(await loser?.end()).toBe(0);

@@ -68,7 +68,7 @@ describe("an agent that fails in the middle of a turn", () => {
     [
       "writes only noise",
       [{ raw: "noise\n".repeat(200) }, { wait: "for_ever" }],
-      /not a message to its stdout: noise/,
+      /text that is not a message: noise/,
     ],
     [
       "writes an unterminated line",

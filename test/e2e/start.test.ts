@@ -127,7 +127,7 @@ describe("skein start, as a process", () => {
     const { url, pid } = await running();
     const again = start([gateway, dir]);
     expect(await again.end()).toBe(0);
-    expect(again.out).toContain(`is already running on this folder (process ${pid})`);
+    expect(again.out).toContain(`is already running for this folder (process ${pid})`);
     expect(again.out).toContain(`${url}/#code=`);
     expect(await ready(url)).toBe(200);
   });

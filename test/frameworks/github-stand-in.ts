@@ -33,7 +33,7 @@ export class GitHubStandIn extends PlatformStandIn {
     return { action: "created", comment, issue: { number: 5, title: "Broken" }, repository, sender: user };
   }
 
-  /** Sends a request as GitHub does: signed with the secret of the webhook. */
+  /** Sends a request as GitHub does: signed with the webhook secret. */
   send(url: string, event: object, secret = webhookSecret): Promise<Response> {
     const body = JSON.stringify(event);
     const signature = createHmac("sha256", secret).update(body).digest("hex");

@@ -175,7 +175,7 @@ describe("the budget of a family", () => {
     const [refused] = results(family.asked("Plan")[1]);
     expect(refused).toMatchObject({ code: "budget_exceeded", budget: { rootId: runId, ...figures } });
     expect(String(refused?.error)).toContain(
-      `the limit for ${figures.limit}: ${figures.figure} of at most ${figures.allowed}`,
+      `the limit for ${figures.limit}: ${figures.figure} (maximum: ${figures.allowed})`,
     );
     expect(await family.skein.runs.list()).toHaveLength(1);
   });

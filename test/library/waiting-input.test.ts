@@ -115,7 +115,7 @@ describe("input while a turn runs", () => {
     await expect(turn.result).rejects.toMatchObject({ code: "unavailable" });
     for (const late of [() => first.skein.session().send("Late").result, () => first.skein.runs.list()])
       await expect(late()).rejects.toThrow(
-        "This Skein instance was closed. Open a new instance with createSkein; it continues accepted input.",
+        "This Skein instance was closed. Open a new instance with createSkein; it continues processing accepted input.",
       );
     const again = defineTool({ name: "gate", description: "Waits.", execute: async () => "not again" });
     const second = await withScript(answering(), { tools: [again] }, { dir });

@@ -57,7 +57,7 @@ test.each([
   [
     "a missing setting",
     `{ ${slack}, settings: { botToken: x } }`,
-    /2:36: channels\.team\.adapter: found slack, expected settings\.signingSecret: the signing secret of the Slack app/,
+    /2:36: channels\.team\.adapter: found slack, expected settings\.signingSecret: the Slack app's signing secret/,
   ],
   [
     "an unknown setting",
@@ -117,7 +117,10 @@ test.each([
   ["0 9 32 * *", "a valid third field: days of the month from 1 to 31"],
   ["0 9 * FOO *", "a valid fourth field: months from 1 to 12"],
   ["0 9 * * 8", "a valid fifth field: days of the week from 0 (Sunday) to 7"],
-  ["0 17-9 * * *", "a valid second field: hours from 0 to 23, ranges in ascending order, steps from 1"],
+  [
+    "0 17-9 * * *",
+    "a valid second field: hours from 0 to 23, with ranges in ascending order and steps of at least 1",
+  ],
   ["0 0 30 2 *", "a time that occurs; this one never does"],
   ["0 9 * *", 'five fields such as "0 9 * * 1-5"'],
 ])("[SCH15] the cron expression %s is reported with what it needs", async (cron, needed) => {

@@ -61,7 +61,7 @@ describe("links for another browser", () => {
     expect((await follow(url)).body).toMatchObject({ allUsers: true });
     const none = await run(["link", "--dir", `${gateway.root}-none`]);
     expect(none.exit).not.toBe(0);
-    expect(none.err).toContain("No gateway is running on");
+    expect(none.err).toContain("No gateway is running for");
   });
 });
 

@@ -103,7 +103,7 @@ describe("a gateway whose PostgreSQL database cannot be used", () => {
     await server.administer(name, "INSERT INTO skein.migrations (number) VALUES (9999)");
     await expect.poll(() => statusOf(gateway)).toBe(503);
     expect(await refused(machines.database.url(migrator))).toMatch(
-      /have version 9999, but this Skein supports only version \d+\. Nothing was changed\. Upgrade Skein/,
+      /are at version 9999, but this version of Skein supports only version \d+\. Nothing was changed\. Upgrade Skein/,
     );
     await server.administer(name, "DELETE FROM skein.migrations WHERE number = 9999");
     await expect.poll(() => statusOf(gateway)).toBe(200);
@@ -115,7 +115,9 @@ describe("a gateway whose PostgreSQL database cannot be used", () => {
     const newest = "SELECT max(number) FROM skein.migrations";
     await server.administer(name, `DELETE FROM skein.migrations WHERE number = (${newest})`);
     await expect.poll(() => statusOf(gateway)).toBe(503);
-    expect((await gateway.problems()).join()).toMatch(/have version \d+, but this Skein needs version \d+/);
+    expect((await gateway.problems()).join()).toMatch(
+      /are at version \d+, but this version of Skein needs version \d+/,
+    );
     await server.administer(name, `INSERT INTO skein.migrations (number) SELECT (${newest}) + 1`);
     await expect.poll(() => statusOf(gateway)).toBe(200);
     expect(await gateway.ask("After", "1")).toMatchObject({ state: "ok" });
@@ -131,7 +133,7 @@ describe("a gateway whose PostgreSQL database cannot be used", () => {
     ];
     expect(printed[0]).toContain('database "absent" does not exist');
     expect(printed[1]).toMatch(
-      /have version 0, but this Skein needs version \d+\..* role that owns the tables/s,
+      /are at version 0, but this version of Skein needs version \d+\..* role that owns the tables/s,
     );
     expect(printed[2]).toContain("Check that the server is running and reachable");
     for (const text of printed) expect(text).not.toContain("hunter2");
@@ -146,7 +148,7 @@ describe("a gateway whose PostgreSQL database cannot be used", () => {
       writeFileSync(join(home, "skein.yaml"), `store: ${JSON.stringify(store)}\n`);
       return runCommand(home, "doctor");
     };
-    expect((await examine(url)).out).toContain("have version 0, but this Skein needs version");
+    expect((await examine(url)).out).toContain("are at version 0, but this version of Skein needs version");
     await machines.start("a");
     const good = await examine(`${url}?password=hun%2Fter2&application_name=x`);
     expect(good.exit).toBe(0);

@@ -98,7 +98,7 @@ describe("doctor and ACP agents", () => {
     ]);
     expect(told[1]?.[2]).toBe("Install it, or correct acp.agents.own.command");
     expect(told[2]?.[1]).toMatch(
-      /^it did not respond; it exited with code 3; its stderr ends: key .+ is not known$/,
+      /^it did not respond; it exited with code 3; its stderr ends with: key .+ is not known$/,
     );
     expect(JSON.stringify(acp)).not.toContain("hunter2");
     expect(told[2]?.[2]).toBe("Run toy manually, check its output, and correct acp.agents.toy");

@@ -211,6 +211,6 @@ describe("skein reload", () => {
     await running.process.end();
     const command = running.cli("reload");
     expect(await command.end()).toBe(1);
-    expect(command.err).toContain("No gateway is running on this folder");
+    expect(command.err).toContain("No gateway is running for this folder");
   });
 });

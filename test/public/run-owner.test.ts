@@ -529,7 +529,7 @@ test("[OWN10] a message to a channel waits for a process that has the channel", 
   );
   const { findings } = await cliJson<DoctorPayload>("doctor");
   expect(findings.map(({ what }) => what)).toContainEqual(
-    `Message ${messages[0]?.outboxId} is waiting for the app desk with the channel chat`,
+    `Message ${messages[0]?.outboxId} is waiting for the app desk, which provides the channel chat`,
   );
 
   const back = await startApp("desk", { channels: [chat] });
@@ -555,7 +555,7 @@ test("[OWN10] a message to a channel of the configuration waits for a process th
     expect(messages).toMatchObject([{ state: "queued", waitsForChannel: true, attempts: 1 }]);
     expect(messages[0]?.app).toBeUndefined();
     const { findings } = await cliJson<DoctorPayload>("doctor");
-    const what = `Message ${messages[0]?.outboxId} is waiting for a process with the channel hook`;
+    const what = `Message ${messages[0]?.outboxId} is waiting for a process that provides the channel hook`;
     expect(findings.map((finding) => finding.what)).toContain(what);
     await startApp("shop", { config });
     await cli("outbox", "retry", messages[0]?.outboxId ?? "");

@@ -99,7 +99,7 @@ test("[SCH9] the command line runs, pauses and resumes schedules, with and witho
     expect(JSON.parse(paused.out)).toMatchObject({ name: "common", pausedAt: expect.any(Number) });
     expect((await skein("schedules")).out).toContain("paused");
     expect((await skein("schedules", "resume", "common")).out).toMatch(
-      /^the schedule common is next due at /,
+      /^the schedule common continues; next due: /,
     );
     expect((await skein("--user", "ann", "schedules")).out).toContain("hers");
     const unknown = await skein("schedules", "run", "weekly");

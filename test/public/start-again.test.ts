@@ -26,6 +26,6 @@ test("[GST19] start names the options that a running gateway does not apply", as
   expect(other.out).toContain(
     "--port 1 --host 0.0.0.0 --expose were not applied. To change this, stop the running gateway first.",
   );
-  expect(same.out).toContain("is already running on this folder");
+  expect(same.out).toContain("is already running for this folder");
   expect(same.out).not.toContain("was not applied");
 });

@@ -420,7 +420,7 @@ async function readAll(gateway: GatewayProcess): Promise<unknown[]> {
 describe("skein store migrate refuses", () => {
   test("a source that is in use or has open runs", async () => {
     const gateway = await startGateway("a");
-    expect(await refused(`files:${root}`, url)).toContain(`A gateway is running on ${root} (process `);
+    expect(await refused(`files:${root}`, url)).toContain(`A gateway is running for ${root} (process `);
     const client = await connect(gateway.url, { token: gateway.token });
     const stream = client.events({});
     await stream.ready;
@@ -538,8 +538,12 @@ describe("skein store migrate refuses", () => {
     );
     await (await openPostgres({ url })).close();
     await server.administer(database.name, "INSERT INTO skein.migrations (number) VALUES (1000)");
-    expect(await refused(`files:${root}`, url)).toContain("have version 1000, but this Skein supports only");
-    expect(await refused(url, `files:${back}`)).toContain("have version 1000, but this Skein supports only");
+    expect(await refused(`files:${root}`, url)).toContain(
+      "are at version 1000, but this version of Skein supports only",
+    );
+    expect(await refused(url, `files:${back}`)).toContain(
+      "are at version 1000, but this version of Skein supports only",
+    );
   });
 });
 

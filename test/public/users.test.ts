@@ -229,7 +229,7 @@ describe("admin methods", () => {
       const ofOne = await gateway.token({ scopes: ["read", "admin"], userId: "ann" });
       const { status, body } = await gateway.rpc(method, params, ofOne);
       expect({ status, body }).toMatchObject({ status: 403, body: { error: { code: "forbidden" } } });
-      expect(JSON.stringify(body)).toContain("a token for every user");
+      expect(JSON.stringify(body)).toContain("a token for all users");
     },
   );
 
@@ -309,9 +309,9 @@ describe.each(["with", "without"])("the command line %s a gateway", (how) => {
     ["outbox", 1],
   ])("[OPR8] %s ls says how many rows of other users it leaves out", async (command, count) => {
     const { out } = await cliAt(command, "ls");
-    expect(out).toMatch(new RegExp(`\n${count} more of other users \\(use --all-users\\)\n$`));
+    expect(out).toMatch(new RegExp(`\n${count} more from other users \\(use --all-users\\)\n$`));
     for (const more of ["--all-users", "--user=ann", "--json"])
-      expect((await cliAt(command, "ls", more)).out).not.toContain("more of other users");
+      expect((await cliAt(command, "ls", more)).out).not.toContain("more from other users");
   });
 
   test("[OPR7] the commands that runs ls and approvals ls print name the user", async () => {

@@ -24,7 +24,7 @@ export async function openGatewayWith({ config, pieces, clock }: InsideOptions):
   const where = { cwd: home.path, root, env: { HOME: home.path, ...(await storeEnv(root)) } };
   const all = { ...gatewayPieces, ...pieces };
   const open = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces: all, clock });
-  if (!open.isMine) throw new Error("another gateway runs on this folder");
+  if (!open.isMine) throw new Error("another gateway is running for this folder");
   const stop = async () => void (await open.close(0));
   return describeGateway({ url: open.url, root, stop, remove: () => home.remove() });
 }

@@ -67,7 +67,7 @@ writeFileSync(
 );
 const where = { cwd: home, root, env: { HOME: home } };
 const opened = await openGateway({ where, overrides: { port: 0 }, version: "0.0.0", pieces });
-if (!opened.isMine) throw new Error("another gateway runs on this folder");
+if (!opened.isMine) throw new Error("another gateway is running for this folder");
 process.on("message", (word) => {
   if (word === "sample") process.send?.({ sample: sample() });
   else void opened.close(2000).then(() => process.disconnect?.());

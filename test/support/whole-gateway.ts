@@ -117,7 +117,7 @@ async function startInProcess(cwd: string, root: string): Promise<{ url: string;
   });
   void ended.then((exit) => started.reject(new Error(`skein start ended with ${exit}: ${printed}`)));
   const { url, wasRunning } = JSON.parse(await started.promise) as { url: string; wasRunning: boolean };
-  if (wasRunning) throw new Error("another gateway runs on this folder");
+  if (wasRunning) throw new Error("another gateway is running for this folder");
   return {
     url,
     stop: async () => {

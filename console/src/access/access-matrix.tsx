@@ -109,7 +109,7 @@ export function AccessMatrix({ onOpen, ...props }: AccessMatrixProps) {
     if (row === column) return `${nameOf(row)} itself`;
     const words = allowedAt(row, column).map((action) => actionWords[action]);
     return words.length === 0
-      ? `${nameOf(row)} may not see ${nameOf(column)}`
+      ? `${nameOf(row)} cannot see ${nameOf(column)}`
       : `${nameOf(row)} may ${joinWords(words)} ${nameOf(column)}`;
   };
   const onKeyDown = (event: KeyboardEvent) => {

@@ -71,7 +71,7 @@ function lifetimesUntil(latest: number | null): Readonly<Record<string, string>>
   const fitting = Object.entries({ "1": "1 day", "7": "7 days" }).filter(
     ([days]) => Date.now() + Number(days) * dayMs < latest,
   );
-  return { ...Object.fromEntries(fitting), own: "as long as this browser" };
+  return { ...Object.fromEntries(fitting), own: "as long as this browser's token" };
 }
 
 function TokenForm({

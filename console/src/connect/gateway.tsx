@@ -87,7 +87,7 @@ export type Change = ReturnType<typeof useChange>;
 
 const offlineProps = {
   "aria-disabled": true,
-  title: "Not possible now: the gateway is offline.",
+  title: "Not possible right now: the gateway is offline.",
   onClick: (event: { preventDefault(): void }) => event.preventDefault(),
 } as const;
 

@@ -131,7 +131,7 @@ export function LanesView({ family, place, needsYou, isCompact = false }: LanesV
             unfolded={unfolded}
             onToggle={toggleFold}
           />
-          <ul className={styles.names} aria-label="Sessions of the family">
+          <ul className={styles.names} aria-label="Sessions in the family">
             {lanes.map((lane) => (
               <LaneName key={lane.id} lane={lane} height={laneHeight} isOpen={lane.id === place.key} />
             ))}

@@ -38,7 +38,7 @@ function Lanes({ lanes, current, more }: LaneStripProps & Pick<Result<"lanes.lis
             href={runsPath("runs", { ...more, lane: lane === current ? undefined : lane })}
             className={styles.lane}
             aria-current={lane === current ? "true" : undefined}
-            title={`The lane ${lane}: ${running} of ${limit} slots in use, ${queued} ${queued === 1 ? "run" : "runs"} waiting`}
+            title={`Lane ${lane}: ${running} of ${limit} slots in use, ${queued} ${queued === 1 ? "run" : "runs"} waiting`}
           >
             <span className={styles.name}>{laneWords[lane]}</span>
             {limit <= mostMarks ? (

@@ -27,7 +27,7 @@ const shownStates: Record<OutboxShown, NonNullable<Params<"outbox.list">["states
   all: null,
 };
 const emptyTexts: Record<OutboxShown, string> = {
-  undelivered: "No messages to channels are waiting for delivery.",
+  undelivered: "No channel messages are waiting for delivery.",
   delivered: "No messages have been delivered yet.",
   all: "No messages have been sent to a channel yet.",
 };

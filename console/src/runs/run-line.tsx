@@ -42,7 +42,7 @@ export function RunLine({ run, href, names, isSelected, isShown, isGone, onToggl
         disabled={isGone}
         onChange={onToggle}
         tabIndex={-1}
-        aria-label={`Select the run of ${name}`}
+        aria-label={`Select the run in ${name}`}
       />
       <span className={styles.thread} aria-hidden />
       <span className={styles.state}>

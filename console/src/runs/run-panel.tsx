@@ -105,7 +105,7 @@ function RunDetails({ details: { run, input, notes, approvals } }: { readonly de
           </ul>
         </Section>
       )}
-      <Section name="Budget of the whole request">
+      <Section name="Budget for the whole request">
         <RunBudget rootId={run.rootId} {...userParam(run)} />
       </Section>
       <Section name="Facts">

@@ -118,14 +118,10 @@ function useActions(): readonly PaletteItem[] {
         applyTheme(theme === "dark" ? "light" : "dark");
         return null;
       }),
-      action(
-        "keys",
-        hasLetterKeys() ? "Switch single-letter keys off" : "Switch single-letter keys on",
-        () => {
-          setLetterKeys(!hasLetterKeys());
-          return null;
-        },
-      ),
+      action("keys", hasLetterKeys() ? "Turn single-letter keys off" : "Turn single-letter keys on", () => {
+        setLetterKeys(!hasLetterKeys());
+        return null;
+      }),
       ...(maySignOut ? [action("sign out", "Sign out…", accessPath({ tab: "tokens", do: "sign-out" }))] : []),
     ];
   }, [change, path, query, mayCreate, maySignOut]);

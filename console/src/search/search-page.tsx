@@ -28,7 +28,7 @@ const roles = {
   assistant: "agents",
   toolResult: "tools",
 } as const;
-const groups = { "": "every result", session: "the best of each session" } as const;
+const groups = { "": "every result", session: "the best from each session" } as const;
 const ages = { "": "any time", "1": "last 24 hours", "7": "last 7 days", "30": "last 30 days" } as const;
 const pageSize = 25;
 const hourMs = 3_600_000;
@@ -195,8 +195,8 @@ function WordsField({
         type="search"
         value={text}
         maxLength={1000}
-        aria-label="Search in all sessions"
-        placeholder="Search in all sessions"
+        aria-label="Search all sessions"
+        placeholder="Search all sessions"
         onChange={({ target }) => {
           setEntered(null);
           setText(target.value);

@@ -144,7 +144,7 @@ export function withLostEdits({ text, edits }: Draft, queued: readonly string[])
   return {
     text: [text, ...lost.map(([, edit]) => edit.text)].filter((part) => part.trim() !== "").join("\n\n"),
     edits: Object.fromEntries(Object.entries(edits).filter(([runId]) => !gone.has(runId))),
-    error: "The message that you were changing has started or was canceled. Your text is in the composer.",
+    error: "The message that you were editing has started or was canceled. Your text is in the composer.",
   };
 }
 

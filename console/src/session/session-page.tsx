@@ -221,7 +221,7 @@ function ContextSize({ state, place }: { readonly state: TranscriptState; readon
   return (
     <Link
       href={sessionPath(place, "context", { entry: last.id })}
-      title="Tokens of the request for the last answer shown here, as the model counted them"
+      title="Tokens in the request for the last answer shown here, as counted by the model"
     >
       {shortCount(tokens)} in context
     </Link>

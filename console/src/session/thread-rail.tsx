@@ -42,7 +42,7 @@ export const ThreadRail = memo(function ThreadRail({
     <nav
       ref={roving.list}
       className={styles.rail}
-      aria-label="Landmarks of the session"
+      aria-label="Landmarks in the session"
       onKeyDown={roving.onKeyDown}
     >
       {crossings.map(({ id, kind, at, title }) => (

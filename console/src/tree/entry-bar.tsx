@@ -121,8 +121,8 @@ function LabelForm({
         className={styles.input}
         value={text}
         maxLength={512}
-        aria-label="Label of this entry"
-        placeholder="Label; empty removes it"
+        aria-label="Label for this entry"
+        placeholder="Label; leave empty to remove it"
         onChange={({ target }) => setText(target.value)}
         onKeyDown={(event) => {
           if (event.key !== "Escape" || isInputMethod(event)) return;

@@ -125,5 +125,5 @@ async function copyText(text: string, button: HTMLButtonElement): Promise<void> 
   const isCopied = document.execCommand("copy");
   area.remove();
   button.focus();
-  if (!isCopied) throw new Error("The browser refused to copy.");
+  if (!isCopied) throw new Error("The browser did not allow copying.");
 }

@@ -20,7 +20,7 @@ export function lazyPart<Props extends object>(
         failed.add(() => {
           Part = attempt();
         });
-        throw new Error("a part of it could not be loaded from the gateway.", { cause });
+        throw new Error("part of it could not be loaded from the gateway.", { cause });
       }),
     );
   let Part: ComponentType<Props> = attempt() as ComponentType<Props>;

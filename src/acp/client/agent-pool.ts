@@ -220,5 +220,5 @@ export class AgentPool<A extends PooledAgent> {
 }
 
 function closingError(agentName: string): SkeinError {
-  return unavailable(agentName, "this Skein is closing", "Try again once it is open");
+  return unavailable(agentName, "this Skein instance is closing", "Try again once it is open again");
 }

@@ -158,7 +158,7 @@ describe("messages from bytes", () => {
     expect(await read(lines, Buffer.from('Welcome!\n\n{"a":1}\n42\n'))).toEqual([{ a: 1 }]);
     expect(lines.stray).toBe("Welcome!");
     await expect(read(lines, Buffer.from("noise\n".repeat(100)))).rejects.toThrow(
-      "not a message to its stdout: Welcome!",
+      "text that is not a message: Welcome!",
     );
     await expect(read(new MessageLines(), Buffer.from('{"a":\n'))).rejects.toThrow("unreadable message");
     await expect(read(new MessageLines(), Buffer.from("[]\n"))).rejects.toThrow("unreadable message");

@@ -223,7 +223,7 @@ export class MessageLines {
     if (line.startsWith("{") || line.startsWith("[{") || Array.isArray(value))
       throw new Error(`it wrote an unreadable message: ${cutText(line, maxShownChars)}`);
     if (this.#strayCount > maxStrayLines)
-      throw new Error(`it writes text that is not a message to its stdout: ${this.#stray}`);
+      throw new Error(`its stdout contains text that is not a message: ${this.#stray}`);
     return null;
   }
 }

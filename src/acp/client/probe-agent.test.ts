@@ -58,7 +58,7 @@ describe("probing an agent", () => {
     ["refuses", "it refused to start: no licence"],
     ["newer", "it uses protocol version 99, not 1"],
     ["nonsense", "it uses an unknown protocol version, not 1"],
-    ["exits", "it did not respond; it exited with code 3; its stderr ends: key k1 is not known"],
+    ["exits", "it did not respond; it exited with code 3; its stderr ends with: key k1 is not known"],
   ] as const)("reports why an agent that %s does not answer", async (toy, problem) => {
     expect((await probe(toy)).found).toEqual({ answers: false, problem });
   });

@@ -96,7 +96,7 @@ async function modelMessageOf(message: UIMessage, ai: Ai): Promise<UserModelMess
   const { id, metadata, parts } = message;
   const [converted] = await ai.convertToModelMessages([message]);
   if (converted?.role !== "user" || converted.content.length === 0)
-    throw invalidRequest("the message must have a text or a file");
+    throw invalidRequest("the message must have text or a file");
   const isWhole = parts.every(({ type }) => type === "text" || type === "file");
   const mark = { messageId: id, ...present({ metadata }), ...(isWhole ? {} : { parts }) };
   // The mark is JSON because it was parsed from the request's body.
@@ -118,6 +118,6 @@ export async function selectBranch(session: SessionHandle, entryId: unknown): Pr
 }
 
 export function noSuchMessage(entryId: string): SkeinError {
-  const what = "Message with the entry";
+  const what = "Message with the entry ID";
   return new SkeinError("not_found", { what, name: entryId, advice: "Load the messages again" });
 }

@@ -144,7 +144,7 @@ class ChatServer {
     if (session instanceof Response) return session;
     const answer = this.#answers.get((await session.record())?.uid ?? "");
     if (answer === undefined) {
-      const advice = "It has ended, or another process writes it";
+      const advice = "It has ended, or another process is writing it";
       throw new SkeinError("not_found", { what: "Answer in the session", name: session.key, advice });
     }
     answer.stop();
@@ -161,7 +161,7 @@ class ChatServer {
     const { uid, key } = await session.open();
     return this.#mutex.run(uid, () => {
       if (!this.#answers.has(uid)) return act(uid);
-      const problem = `The session ${key} is being answered`;
+      const problem = `A message in the session ${key} is being answered`;
       throw new SkeinError("conflict", { problem, advice: "Wait for the answer, or stop it" });
     });
   }

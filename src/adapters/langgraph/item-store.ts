@@ -152,7 +152,7 @@ export class SkeinStore extends checkpoints.BaseStore {
 function stateKeyOf({ namespace, key }: GetOperation | PutOperation): string {
   if (namespace.length === 0) {
     const advice = 'Name at least one label, for example ["memories"]';
-    throw new SkeinError("invalid_arguments", { problem: "The namespace of an item is empty", advice });
+    throw new SkeinError("invalid_arguments", { problem: "The item's namespace is empty", advice });
   }
   return `${labelsKey(namespace)}${hashedId(key, ...namespace)}`;
 }

@@ -233,6 +233,6 @@ function checkSame(known: Entry, sha256: string, operationId: string): void {
 }
 
 function suffixChanged(key: string): SkeinError {
-  const problem = `The newest items of the session ${key} are not the expected ones`;
+  const problem = `The newest items in the session ${key} are not the expected ones`;
   return new SkeinError("conflict", { problem, advice: "Read the items again" });
 }

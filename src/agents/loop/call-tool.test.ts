@@ -38,7 +38,7 @@ describe("a tool call", () => {
       "arguments that do not match",
       { tools: [read(undefined, { check: async () => ({ problem: "/what must be text" }) })] },
       {},
-      /The arguments of read are invalid: \/what must be text/,
+      /The arguments for read are invalid: \/what must be text/,
     ],
     [
       "a tool that throws",

@@ -189,7 +189,11 @@ export async function callUnderPolicy<Output>(
   const made = { ...call, arguments: { ...hooked.arguments } };
   const checked = await tool.check(made.arguments);
   if ("problem" in checked) {
-    return refuse(made, "invalid_arguments", `The arguments of ${tool.name} are invalid: ${checked.problem}`);
+    return refuse(
+      made,
+      "invalid_arguments",
+      `The arguments for ${tool.name} are invalid: ${checked.problem}`,
+    );
   }
   if (await tool.needsApproval(made.arguments)) {
     const { approved, note } = await unlessAborted(policy.approve(made), policy.signal);

@@ -117,10 +117,10 @@ async function listTools(client: Client, signal: AbortSignal): Promise<readonly 
     tools.push(...answer.tools);
     cursor = answer.nextCursor;
     if (cursor === undefined) return tools;
-    if (cursors.has(cursor)) throw new Error("its list of tools is cyclic");
+    if (cursors.has(cursor)) throw new Error("its tool list is cyclic");
     cursors.add(cursor);
   }
-  throw new Error(`its list of tools has more than ${maxPages} pages`);
+  throw new Error(`its tool list has more than ${maxPages} pages`);
 }
 
 /** A server that runs as a child process and communicates over stdin and stdout. */

@@ -176,7 +176,7 @@ describe("a process that fails", () => {
   });
 
   test.each<[string, McpCommand, string]>([
-    ["is silent", shell("echo loading >&2; exec sleep 600"), "; its stderr ends: loading"],
+    ["is silent", shell("echo loading >&2; exec sleep 600"), "; its stderr ends with: loading"],
     [
       "writes garbage",
       shell("echo Welcome!; echo '{}'; exec sleep 600"),

@@ -80,13 +80,13 @@ describe("a child process", () => {
     const failed = await shell('printf "no\\033[1m\\nlicence" >&2; exit 7');
     expect(await failed.ended).toEqual({ code: 7, signal: null });
     await failed.closed();
-    expect(failed.report()).toBe("it exited with code 7; its stderr ends: no\\u001b[1m\\u000alicence");
+    expect(failed.report()).toBe("it exited with code 7; its stderr ends with: no\\u001b[1m\\u000alicence");
     const killed = await shell("kill -9 $$");
     expect(await killed.ended).toEqual({ code: null, signal: "SIGKILL" });
     expect(killed.report()).toBe("it was killed by SIGKILL");
     const long = await shell("yes ü | head -c 300000 >&2; echo last >&2; cat");
     expect(long.report()).not.toContain("ended");
-    await soon(() => long.report()).toMatch(/^its stderr ends: .*last$/);
+    await soon(() => long.report()).toMatch(/^its stderr ends with: .*last$/);
     expect(long.report().length).toBeLessThan(5000);
   });
 });
@@ -100,7 +100,7 @@ test.runIf(isLinux)("does not wait for last output if an unrelated process holds
   await child.closed();
   expect(isAlive(stranger)).toBe(true);
   process.kill(stranger, "SIGKILL");
-  expect(child.report()).toBe("it exited with code 0; its stderr ends: bye");
+  expect(child.report()).toBe("it exited with code 0; its stderr ends with: bye");
 });
 
 describe("leftover processes", () => {

@@ -213,7 +213,7 @@ function describeEnd(end: ChildEnd | null, stderr: string): string {
   const parts: string[] = [];
   if (end !== null)
     parts.push(end.signal === null ? `it exited with code ${end.code}` : `it was killed by ${end.signal}`);
-  if (stderr !== "") parts.push(`its stderr ends: ${stderr}`);
+  if (stderr !== "") parts.push(`its stderr ends with: ${stderr}`);
   return parts.join("; ");
 }
 

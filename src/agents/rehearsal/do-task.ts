@@ -120,7 +120,7 @@ function planDays(text: string, choose: Choose): readonly string[] {
 
 type DayText = readonly [en: string, zh: string];
 const firstDays: readonly DayText[] = [
-  ["arrive, one thing before noon, an early evening.", "到达，上午一件事，早点休息。"],
+  ["arrival, one thing before noon, an early evening.", "到达，上午一件事，早点休息。"],
   ["a slow morning, a walk to look around, a long dinner.", "慢慢开始，四处走走，好好吃顿晚饭。"],
   ["settle in, ask what has changed, decide nothing yet.", "安顿下来，问问有什么变化，先不做决定。"],
 ];

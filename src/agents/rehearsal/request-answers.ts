@@ -33,7 +33,7 @@ export function explainItself(conversation: Conversation, choose: Choose): Reply
   const help = choose("Say “what can you do” to see what I understand", "说「你能做什么」可以看到我懂得什么");
   if (hasIntroduced(conversation)) return say(choose(`${said} ${help}.`, `${said}${help}。`));
   const keys = choose(
-    "for a real model, set a key such as ANTHROPIC_API_KEY or agents.<id>.model in skein.yaml.",
+    "for a real model, set a key such as ANTHROPIC_API_KEY, or set agents.<id>.model in skein.yaml.",
     "要用真正的模型，请设置密钥（例如 ANTHROPIC_API_KEY）或 skein.yaml 中的 agents.<id>.model。",
   );
   return say(

@@ -41,12 +41,12 @@ export const englishWordings: TaskWordings = {
         "**From inside**: the parts, and what holds them together.",
         "**Over a year**: what changes, and what never does.",
       ],
-      close: "If there is room for one view only, take the one from inside.",
+      close: "If there is room for only one view, take the one from inside.",
     },
     {
       lead: "easiest to picture by parts, by use, and by contrast.",
       points: [
-        "**Parts**: name them in the order in which one meets them.",
+        "**Parts**: name them in the order in which you meet them.",
         "**Use**: who comes for it, when, and what they leave with.",
         "**Contrast**: what looks similar and is not.",
       ],
@@ -63,7 +63,7 @@ export const englishWordings: TaskWordings = {
       close: "If one step has to go, keep the example.",
     },
     {
-      lead: "there is a cause, a mechanism and an effect, in this order.",
+      lead: "there is a cause, a mechanism and an effect, in that order.",
       points: [
         "**Cause**: what was there before, and why it was not enough.",
         "**Mechanism**: what happens, step by step.",
@@ -95,7 +95,7 @@ export const englishWordings: TaskWordings = {
         "**When money is short**: the one that can be left unfinished.",
         "**When it must not fail**: the one that you know better.",
       ],
-      close: "A list of two columns is enough to see which of the three applies.",
+      close: "A two-column list is enough to see which of the three applies.",
     },
     {
       lead: "three questions settle most of it.",
@@ -118,7 +118,7 @@ export const englishWordings: TaskWordings = {
     {
       lead: "begin with what cannot be moved, and fill in the rest later.",
       points: [
-        "**Fixed**: dates, opening hours, and whatever other people wait for.",
+        "**Fixed**: dates, opening hours, and whatever other people are waiting for.",
         "**Open**: everything that can be decided a day before.",
         "**In reserve**: one thing for bad weather.",
       ],
@@ -128,7 +128,7 @@ export const englishWordings: TaskWordings = {
       points: [
         "**Start**: arrive, look around, promise nothing.",
         "**Middle**: the one thing that all this is for.",
-        "**End**: what is left, without hurry.",
+        "**End**: what is left, without hurrying.",
       ],
       close: "What does not fit into the three parts can wait.",
     },
@@ -137,10 +137,10 @@ export const englishWordings: TaskWordings = {
     {
       lead: "a first draft in four sentences, to be filled in.",
       points: [
-        "One sentence on why you write, and to whom.",
+        "One sentence on why you are writing, and to whom.",
         "One on what has changed since the last time.",
-        "One on what you ask for, with a date.",
-        "One that is friendly, and ends it.",
+        "One on what you are asking for, with a date.",
+        "One friendly sentence to end it.",
       ],
     },
     {
@@ -201,8 +201,8 @@ export const englishWordings: TaskWordings = {
     {
       lead: "done in outline; the details can follow one by one.",
       points: [
-        "Begin with the part that others wait for.",
-        "Keep what can change apart from what cannot.",
+        "Begin with the part that others are waiting for.",
+        "Separate what can change from what cannot.",
         "Stop when the next step would not change the result.",
       ],
     },

@@ -155,7 +155,7 @@ function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
   if (given.replay !== undefined && given.replay !== "safe" && given.replay !== "never")
     return { problem: 'replay is neither "safe" nor "never"', advice: "Omit it if you are not sure" };
   if (given.approval !== undefined && !["boolean", "function"].includes(typeof given.approval))
-    return { problem: "approval is neither true, false nor a function", advice: "Use one of them" };
+    return { problem: "approval is not true, false or a function", advice: "Use one of them" };
   if (!areGroups(given.groups))
     return { problem: "groups is not a list of names", advice: 'Use names such as ["weather"]' };
   return null;

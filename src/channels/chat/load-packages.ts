@@ -9,7 +9,7 @@ import type { CardElement, Chat, ChatPackages } from "./chat-sdk.ts";
 
 const sdk = "chat";
 /** The supported versions: this major version, starting with this minor version. */
-const supported = { major: 4, minor: 39, range: "4.39 or newer, below 5" } as const;
+const supported = { major: 4, minor: 39, range: "4.39 or newer, but below 5" } as const;
 
 interface FoundPackage {
   readonly name: string;

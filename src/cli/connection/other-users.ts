@@ -18,7 +18,7 @@ export async function otherUsersNote(
   try {
     const { others, isExact } = await count();
     const number = `${isExact ? "" : "at least "}${others}`;
-    return others > 0 ? [`${number} more of other users (use --all-users)`] : [];
+    return others > 0 ? [`${number} more from other users (use --all-users)`] : [];
   } catch (error) {
     const isKnown = error instanceof CallError || error instanceof SkeinError;
     if (isKnown && error.code === "forbidden") return [];

@@ -202,7 +202,7 @@ export function refuseForFile(options: Readonly<Record<string, string | undefine
   if (given === undefined) return;
   throw new SkeinError("invalid_arguments", {
     problem: `${given} does not work on a single file`,
-    advice: "Name a session of the folder, or import the file first",
+    advice: "Specify a session in the folder, or import the file first",
   });
 }
 

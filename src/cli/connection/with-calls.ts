@@ -70,7 +70,7 @@ export async function withCalls<T>(
   );
 }
 
-/** Calls `useGateway` if a gateway is running on the folder, otherwise `useFolder`. */
+/** Calls `useGateway` if a gateway is running for the folder, otherwise `useFolder`. */
 export async function withGateway<T>(
   cli: Invocation,
   useGateway: (running: GatewayConnection, context: CallerContext) => Promise<T>,

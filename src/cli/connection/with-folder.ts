@@ -80,7 +80,7 @@ export function requireFolder(cli: Invocation, { config }: LoadedConfig): void {
     return;
   }
   throw new SkeinError("unavailable", {
-    problem: `The sessions are in a database, and no gateway is running on ${config.store.path}`,
+    problem: `The sessions are in a database, and no gateway is running for ${config.store.path}`,
     advice: `Start one: ${commandLine(cli, "start")}`,
   });
 }

@@ -199,7 +199,7 @@ async function serve(app: GatewayApp, parts: ServeParts): Promise<OpenGateway> {
   const announcement = keepAnnounced(mine, () => {
     const again = claim();
     if (!again.isMine)
-      app.log("warn", `another gateway is already running on this folder: ${again.running.url}`);
+      app.log("warn", `another gateway is already running for this folder: ${again.running.url}`);
     return again.isMine ? again.mine : null;
   });
   try {

@@ -71,7 +71,7 @@ export async function runMaintenance(
     if (decisions.length === 0) return "";
     const isWarning = mode === "warn";
     const text = isWarning
-      ? `maintenance would change ${decisions.length} sessions; set session.maintenance.mode to enforce to apply the changes`
+      ? `maintenance would change ${decisions.length} sessions; to apply the changes, set session.maintenance.mode to enforce`
       : `maintenance changed ${done.length} of ${decisions.length} sessions`;
     // The same warning is not repeated every hour.
     if (!isWarning || text !== loggedBefore) log(isWarning ? "warn" : "info", text);

@@ -157,7 +157,7 @@ const generalTools = group("Tools for agents.", {
   ask: {
     ...ask,
     about:
-      "Tools whose calls need a person's approval, by name, group or glob. If empty, only tools that require approval themselves need it.",
+      "Tools whose calls need a person's approval, by name, group or glob. If empty, only tools that themselves require approval need it.",
   },
 });
 

@@ -124,12 +124,12 @@ const channelFields = {
     "mentions",
   ),
   streaming: setting(
-    "For `chat-sdk`: whether an answer is posted while it is being written and then edited (`edits`), or posted when it is complete (`off`).",
+    "For `chat-sdk`: whether an answer is posted and then edited while it is being written (`edits`), or posted when it is complete (`off`).",
     choiceWithOff("edits"),
     "edits",
   ),
   editIntervalMs: optional(
-    "For `chat-sdk`: the shortest time between two edits of an answer, in milliseconds. `null` means the adapter's default.",
+    "For `chat-sdk`: the minimum time between two edits of an answer, in milliseconds. `null` means the adapter's default.",
     wholeNumber(100, 60_000),
     "the adapter's default",
   ),

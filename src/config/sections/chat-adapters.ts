@@ -36,8 +36,8 @@ export const chatPlatforms = {
     package: "@chat-adapter/slack",
     factory: "createSlackAdapter",
     settings: {
-      botToken: needed("the bot token of the Slack app (xoxb-…)"),
-      signingSecret: needed("the signing secret of the Slack app"),
+      botToken: needed("the Slack app's bot token (xoxb-…)"),
+      signingSecret: needed("the Slack app's signing secret"),
       apiUrl: text,
     },
     // The outbox retries failed calls. A second retry mechanism inside a call could deliver a message twice.
@@ -67,9 +67,9 @@ export const chatPlatforms = {
     package: "@chat-adapter/discord",
     factory: "createDiscordAdapter",
     settings: {
-      botToken: needed("the bot token of the Discord application"),
-      publicKey: needed("the public key of the Discord application"),
-      applicationId: needed("the ID of the Discord application"),
+      botToken: needed("the Discord application's bot token"),
+      publicKey: needed("the Discord application's public key"),
+      applicationId: needed("the Discord application's ID"),
       apiUrl: text,
     },
     fixed: {},
@@ -82,8 +82,8 @@ export const chatPlatforms = {
     package: "@chat-adapter/teams",
     factory: "createTeamsAdapter",
     settings: {
-      appId: needed("the ID of the Teams app"),
-      appPassword: needed("the client secret of the Teams app"),
+      appId: needed("the Teams app's ID"),
+      appPassword: needed("the Teams app's client secret"),
       appTenantId: text,
       appType: text,
       apiUrl: text,
@@ -97,7 +97,7 @@ export const chatPlatforms = {
     package: "@chat-adapter/gchat",
     factory: "createGoogleChatAdapter",
     settings: {
-      credentials: { kind: "json", required: "the key of a service account, as JSON" },
+      credentials: { kind: "json", required: "a service account key, as JSON" },
       googleChatProjectNumber: text,
       endpointUrl: text,
       apiUrl: text,
@@ -113,8 +113,8 @@ export const chatPlatforms = {
     package: "@chat-adapter/github",
     factory: "createGitHubAdapter",
     settings: {
-      webhookSecret: needed("the secret of the webhook"),
-      userName: needed("the name that mentions of the bot contain"),
+      webhookSecret: needed("the webhook secret"),
+      userName: needed("the name that is used in mentions of the bot"),
       token: text,
       appId: text,
       privateKey: text,
@@ -131,10 +131,10 @@ export const chatPlatforms = {
     package: "@chat-adapter/whatsapp",
     factory: "createWhatsAppAdapter",
     settings: {
-      accessToken: needed("the access token of the WhatsApp app"),
+      accessToken: needed("the WhatsApp app's access token"),
       appSecret: needed("the app secret"),
-      phoneNumberId: needed("the ID of the phone number"),
-      verifyToken: needed("the token that the webhook is verified with"),
+      phoneNumberId: needed("the phone number ID"),
+      verifyToken: needed("the token used to verify the webhook"),
       apiUrl: text,
     },
     fixed: {},

@@ -112,7 +112,7 @@ const provider = group("A model provider.", {
   ),
   headers,
   reasoningContent: optional(
-    "For OpenAI-compatible servers: whether to send `reasoning_content` back with earlier answers. By default, only providers named after DeepSeek and Moonshot (Kimi) receive it.",
+    "For OpenAI-compatible servers: whether to send `reasoning_content` back with earlier answers. By default, only providers named after DeepSeek or Moonshot (Kimi) receive it.",
     flag,
     "the default for the provider's name",
   ),

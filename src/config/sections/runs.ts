@@ -22,7 +22,7 @@ const laneFields = {
   cron: lane("scheduled jobs", 1),
   nested: lane("messages between sessions", 8),
   perProcess: setting(
-    "Maximum number of runs that one process executes at the same time, in all lanes together. `null` means no limit.",
+    "Maximum number of runs that one process executes at the same time, across all lanes. `null` means no limit.",
     orNone(wholeNumber(1, 1000), "no limit"),
     null,
   ),

@@ -40,7 +40,7 @@ const expression: ValueKind<string> = {
 };
 
 const deliverTo = group(
-  "Where the reply is sent. If absent, it stays in the session.",
+  "Where the reply is sent. If absent, the reply stays in the session.",
   {
     channel: optional("The name of a channel. `null` means no delivery.", text, "no delivery"),
     to: optional("The peer, group or room on the channel.", text, "the channel's default"),

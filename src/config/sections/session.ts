@@ -90,10 +90,14 @@ const kindKeys = {
   readKey: (key: string) => kinds.find((kind) => kind === key) ?? null,
   fallbackKeys: [],
 };
-const byKind = table("Rules for one kind of session. They replace the general rule.", kindKeys, resetRule);
+const byKind = table(
+  "Rules, each for one kind of session. They replace the general rule.",
+  kindKeys,
+  resetRule,
+);
 
 const byChannel = table(
-  "Rules for sessions on one channel. They replace all other rules.",
+  "Rules, each for sessions on one channel. They replace all other rules.",
   anyName("<channel>", "a channel name"),
   resetRule,
 );
@@ -152,7 +156,7 @@ export const session = group("How sessions begin and end.", {
     "per-sender",
   ),
   dmScope: setting(
-    "Which direct messages share a session: all from one peer on one channel (`per-channel-peer`), from one peer on any channel (`per-peer`), or from one peer on one account of a channel (`per-account-channel-peer`). With `main`, the user's own messages go to the main session, and others are handled as with `per-channel-peer`.",
+    "Which direct messages share a session: all from one peer on one channel (`per-channel-peer`), from one peer on any channel (`per-peer`), or from one peer on one account of a channel (`per-account-channel-peer`). With `main`, the user's own messages go to the main session, and all other messages are handled as with `per-channel-peer`.",
     choice<DmScope>("per-channel-peer", "per-peer", "per-account-channel-peer", "main"),
     "per-channel-peer",
   ),

@@ -23,7 +23,7 @@ describe("the scopes of a principal", () => {
   ])("[GSA9] a method about all users, by a token of %s: %s", (user, allowed) => {
     const verdict = mayCall(rights(user, "admin"), { scope: "admin", needsAll: true });
     expect(verdict.allowed).toBe(allowed);
-    if (!verdict.allowed) expect(verdict.problem).toContain("every user");
+    if (!verdict.allowed) expect(verdict.problem).toContain("all users");
     expect(mayCall(rights(user, "admin"), { scope: "admin", needsAll: false }).allowed).toBe(true);
   });
 

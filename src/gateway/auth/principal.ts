@@ -70,7 +70,7 @@ export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRight
     return denied(`This token lacks the "${scope}" scope`, "Use a token that has it");
   }
   if (needsAll && !isForAll(rights)) {
-    return denied("This call requires a token for every user", `Use a token whose user is "${everyUser}"`);
+    return denied("This call requires a token for all users", `Use a token whose user is "${everyUser}"`);
   }
   return { allowed: true };
 }
@@ -107,7 +107,7 @@ export function grantRights(asked: RequestedRights, own: Rights | null, now: num
   const { scopes, user, expiresAt = own?.expiresAt ?? null } = asked;
   const problem = problemOf({ scopes, user, expiresAt }, now);
   if (problem !== null) {
-    const advice = "Nothing was created. Correct it and try again";
+    const advice = "Nothing was created. Correct the request and try again";
     throw new SkeinError("invalid_arguments", { problem: `The token cannot be created: ${problem}`, advice });
   }
   if (user !== null && user !== everyUser) userSegment(user);
@@ -132,10 +132,10 @@ export function findExcess(asked: Rights, own: Rights): string | null {
 }
 
 function problemOf({ scopes, user, expiresAt }: Rights, now: number): string | null {
-  if (scopes.length === 0) return "it has no scope";
+  if (scopes.length === 0) return "it has no scopes";
   const unknown = scopes.find((scope) => !tokenScopes.includes(scope));
   if (unknown !== undefined) return `there is no scope "${unknown}", only ${tokenScopes.join(", ")}`;
-  if (user === everyUser && !scopes.includes("admin")) return "a token for every user needs the admin scope";
+  if (user === everyUser && !scopes.includes("admin")) return "a token for all users needs the admin scope";
   if (expiresAt === null) return null;
   if (!Number.isSafeInteger(expiresAt)) return "its expiry is not a time in milliseconds";
   return expiresAt <= now ? "its expiry is in the past" : null;

@@ -278,7 +278,7 @@ export class Tokens {
     const token = yield* this.currentWithin(tokenId);
     if (token !== null) return token;
     throw new SkeinError("unauthorized", {
-      problem: "The token that would create the new token is no longer valid",
+      problem: "The token used to create the new token is no longer valid",
       advice: "Nothing was created. Use a valid token",
     });
   }

@@ -51,7 +51,7 @@ export function upkeepHandlers(
     "config.reload": async () => {
       if (app.reload !== undefined) return app.reload();
       throw new SkeinError("unavailable", {
-        problem: "No gateway is running on this folder",
+        problem: "No gateway is running for this folder",
         advice: "Start one with `skein start`, which reads the whole configuration",
       });
     },
@@ -114,7 +114,7 @@ export function tokenHandlers(
     "links.create": async (_, { principal }) => {
       if (isLocal(principal)) {
         const advice = "Start one with `skein start`, which prints a link";
-        throw new SkeinError("unavailable", { problem: "No gateway is running on this folder", advice });
+        throw new SkeinError("unavailable", { problem: "No gateway is running for this folder", advice });
       }
       const { code, expiresAt } = await createLinkCode(app.tokens, principal);
       return { url: `./#code=${code}`, expiresAt };

@@ -48,7 +48,7 @@ export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>)
       const texts = problems.map(({ path, problem }) => `${path} ${problem}`.trim());
       throw new SkeinError("invalid_arguments", {
         problem: `${args[0]}: ${texts.length === 0 ? error.message.replace(/\.$/, "") : texts.join("; ")}`,
-        advice: "See the type of its parameter for the allowed fields",
+        advice: "See its parameter type for the allowed fields",
       });
     });
   return { call: checked };

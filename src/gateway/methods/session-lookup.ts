@@ -87,7 +87,7 @@ export async function resolveTarget(
 export function requireEveryUser({ store }: FolderApp): EveryUser {
   if (store.work.everyUser !== undefined) return store.work.everyUser;
   throw new SkeinError("unavailable", {
-    problem: "This store cannot list the sessions of every user",
+    problem: "This store cannot list all users' sessions",
     advice: "Open Skein with a dir, or name a user",
   });
 }

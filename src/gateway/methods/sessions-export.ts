@@ -39,7 +39,7 @@ export function contentHandlers(app: FolderApp): HandlersOf<"sessions.export" | 
       const session = await findSession(app, call, params);
       const kept = await app.store.blobs.get(scopeOfSession(session), sha256);
       if (kept === null) {
-        const advice = "The entries in a session name its blobs";
+        const advice = "A session's blobs are named in its entries";
         throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
       }
       const bytes = await maskedBytes(kept, maskFor(app, call), new Slices(call.signal));

@@ -192,7 +192,7 @@ export class HttpExchange {
     try {
       end();
     } catch (error) {
-      this.context.app.log("error", "Cleaning up after a request failed", { error });
+      this.context.app.log("error", "The cleanup for a request failed", { error });
     }
   }
 }

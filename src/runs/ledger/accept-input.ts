@@ -53,7 +53,7 @@ export function* acceptInput(tx: RunTransaction, request: AcceptRequest): Script
   if (queueMode === "interrupt") yield* interruptSession(tx, session.uid);
   const made = yield* tx.row(runId);
   if (made === null)
-    throw new SkeinError("internal", { problem: `run ${runId} is missing after its insert` });
+    throw new SkeinError("internal", { problem: `run ${runId} is missing after being inserted` });
   tx.addEvent("run.queued", session, runId, {
     lane: made.lane,
     kind,

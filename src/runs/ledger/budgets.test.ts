@@ -77,7 +77,7 @@ describe("the budget of a root", () => {
     expect(error.code).toBe("budget_exceeded");
     expect(error.status).toBe(429);
     expect(error.message).toContain("root-1");
-    expect(error.message).toContain("the limit for runs: 101 of at most 100");
+    expect(error.message).toContain("the limit for runs: 101 (maximum: 100)");
     expect(error.remedy).toContain("budget.runs");
   });
 });

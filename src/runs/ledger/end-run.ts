@@ -206,7 +206,7 @@ export function* wakeRun(tx: RunTransaction, { runId }: RunRow): Script<void> {
   const refusal = overSpent(yield* figuresOrNone(tx, row.root.rootId), tx.options.limits);
   if (refusal !== null) {
     const { limit, figure, allowed } = refusal;
-    const error = `The run's request exceeded the limit for ${limit}: ${figure} of at most ${allowed}.`;
+    const error = `The run's request exceeded the limit for ${limit}: ${figure} (maximum: ${allowed}).`;
     yield* endRun(tx, row, { state: "error", code: "budget_exceeded", error });
     return;
   }

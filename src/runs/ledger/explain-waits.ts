@@ -113,7 +113,7 @@ function explainQueued(tx: RunTransaction, row: Row, waits: RunWaits, facts: Fac
     return { kind: "owner", text: "Waiting for the application's own loop to end its turn." };
   const ahead = Number(row.ahead);
   if (ahead > 0) {
-    const count = ahead >= mostAhead ? `${mostAhead} runs or more` : ahead === 1 ? "1 run" : `${ahead} runs`;
+    const count = ahead >= mostAhead ? `${mostAhead} or more runs` : ahead === 1 ? "1 run" : `${ahead} runs`;
     return { kind: "ahead", text: `Waiting for ${count} ahead of it in this session.`, ahead, runIds };
   }
   const notBefore = numberOrNull(row.not_before);

@@ -21,7 +21,7 @@ export class RunOutbox implements OutboxStore {
   async put(request: OutboxRequest): Promise<OutboxRow> {
     const row = await this.#ledger.change("synced", request.session, (tx) => putOutbox(tx, request));
     if (row === null)
-      throw new SkeinError("internal", { problem: "an outbox row is missing after its insert" });
+      throw new SkeinError("internal", { problem: "an outbox row is missing after being inserted" });
     return row;
   }
 

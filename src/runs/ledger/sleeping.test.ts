@@ -155,7 +155,7 @@ describe("sleeping", () => {
     await books.runs.sleep(parent.held, { wakeAt: books.now + hour });
     const spent = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 11 };
     await expect(books.runs.charge(child.held, spent)).rejects.toThrow(
-      /the limit for tokens: 11 of at most 10/,
+      /the limit for tokens: 11 \(maximum: 10\)/,
     );
     const announce = {
       session: parent.run.session,

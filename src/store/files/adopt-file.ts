@@ -89,7 +89,7 @@ function readForeign({ disk }: StoreFolder, path: string): ForeignSession | { pr
   if (problem !== null) return { problem };
   if (session.readOnly)
     return {
-      problem: `its version ${session.version} is newer than the latest version that this Skein supports`,
+      problem: `its version ${session.version} is newer than the latest version that this release of Skein supports`,
     };
   const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
   const sessionId = [tree.header.id, idFromName(path)].find((id) => sessionIdProblem(id) === null);

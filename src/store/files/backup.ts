@@ -165,7 +165,10 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
       ? `The backup folder ${folder} is not empty`
       : null;
   if (problem === null) return;
-  throw new SkeinError("invalid_arguments", { problem, advice: "Name a new folder outside it" });
+  throw new SkeinError("invalid_arguments", {
+    problem,
+    advice: "Name a new folder outside the one being copied",
+  });
 }
 
 /**

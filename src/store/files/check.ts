@@ -149,7 +149,7 @@ async function checkFound(
   const what = `${finding.what}${why === null ? "" : `, and it cannot be adopted: ${why}`}`;
   const remedy =
     why === null
-      ? "Adopt the file as a session of this agent. Its settings have no effect. The original file is kept next to the session"
+      ? "Adopt the file as a session of this agent. The file's settings have no effect. The original file is kept next to the session"
       : "Move it elsewhere, or leave it";
   found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }
@@ -202,7 +202,7 @@ async function checkLogs(check: FolderCheck): Promise<void> {
     const read = orProblem(() => ({ bytes: readOwn(disk, file) }));
     if ("problem" in read) {
       const what = `The log was not checked because ${read.problem}`;
-      const remedy = "Check the disk and the permissions, or restore it from a backup";
+      const remedy = "Check the disk and the permissions, or restore the log from a backup";
       addFinding(check, { area: "logs", severity: "error", file, what, remedy });
       continue;
     }
@@ -262,7 +262,7 @@ async function checkIndex(check: FolderCheck): Promise<void> {
   const waiting = behind.length - unmarked.length;
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
-    const remedy = "Lists and searches update it; --fix updates it now";
+    const remedy = "Listing and searching update it; --fix updates it now";
     addFinding(check, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalog.feed.indexAll(progress);

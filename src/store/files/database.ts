@@ -483,7 +483,7 @@ function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void
   try {
     const version = versionNow();
     if (version > steps.length) {
-      const problem = `its version ${version} is newer than ${steps.length}, the latest version that this Skein supports`;
+      const problem = `its version ${version} is newer than ${steps.length}, the latest version that this release of Skein supports`;
       throw new SkeinError("read_only", { name: path, problem });
     }
     for (const step of steps.slice(version)) db.exec(step);

@@ -90,7 +90,7 @@ export class LogFile {
       throw failed(this.#path, `the disk did not store it (${(error as Error).message})`, retryAdvice, error);
     }
     if (this.#isPoisoned || mark.epoch !== this.#epoch) {
-      throw failed(this.#path, "the disk did not store an append before it", retryAdvice);
+      throw failed(this.#path, "the disk did not store an earlier append", retryAdvice);
     }
     this.markStored(mark);
   }

@@ -173,7 +173,7 @@ export function describeRebuild(
   const begun =
     how === "missing" ? `work.db was missing and was ${from}` : `work.db could not be read and was ${from}`;
   if (counts === null)
-    return `${begun}; queued inputs, unfinished runs and all tokens except the admin token are lost; their numbers are unknown`;
+    return `${begun}; queued inputs, unfinished runs and all tokens except the admin token are lost; how many is unknown`;
   const { queuedInputs, unfinishedRuns, tokens, at } = counts;
   const gone = [
     amount(queuedInputs, "queued input"),

@@ -61,7 +61,7 @@ export async function checkSource(reader: MigrationSource): Promise<void> {
   throw new SkeinError("conflict", {
     problem: `${reader.name} has runs that have not ended: ${counts}`,
     advice:
-      "Start its gateway, wait until they end or abort them (`skein runs ls`, `skein runs abort`), stop the gateway, then run the same command again",
+      "Start its gateway, let the runs end or abort them (`skein runs ls`, `skein runs abort`), stop the gateway, then run the same command again",
   });
 }
 

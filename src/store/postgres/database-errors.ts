@@ -59,7 +59,8 @@ export type Outcome = "not stored" | "unknown";
 
 const outcomeText: Readonly<Record<Outcome, string>> = {
   "not stored": "Nothing was stored",
-  unknown: "It is not known whether the last change was stored. Read it again before you repeat the change",
+  unknown:
+    "It is not known whether the last change was stored. Read the data again before you repeat the change",
 };
 
 /** Converts an error from `pg` to one from the catalog. Errors from the catalog are returned unchanged. */
@@ -71,7 +72,7 @@ export function databaseError(error: unknown, database: string, outcome: Outcome
   if (code === "53100") return new SkeinError("database_full", { database, problem }, options);
   if (code === "25006") return new SkeinError("database_read_only", { database, problem }, options);
   if (code === lockTimeoutCode && outcome === "not stored") {
-    const file = `Data of this user in the database ${database}`;
+    const file = `This user's data in the database ${database}`;
     const holder = "another process, for example for a redaction or a purge";
     return new SkeinError("locked", { file, holder }, options);
   }
@@ -80,12 +81,11 @@ export function databaseError(error: unknown, database: string, outcome: Outcome
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
   if (["28000", "28P01", "3D000", "42501"].includes(code)) {
-    const advice = "Check the name of the database, the role, its password and its privileges";
+    const advice = "Check the database name, the role, its password and its privileges";
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
   if (isTlsProblem(error, code)) {
-    const advice =
-      "Check sslmode and sslrootcert in the address of the database, and the server's certificate";
+    const advice = "Check sslmode and sslrootcert in the database address, and the server's certificate";
     return new SkeinError("database_unavailable", { database, problem, advice }, options);
   }
   if (!sqlState.test(code)) return error;

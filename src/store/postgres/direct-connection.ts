@@ -44,7 +44,7 @@ export async function loadPg(): Promise<Pick<typeof pg, "Client" | "Pool" | "typ
   try {
     return (await import("pg")).default;
   } catch (error) {
-    const problem = `The package pg cannot be loaded (${thrownText(error)})`;
+    const problem = `The pg package cannot be loaded (${thrownText(error)})`;
     throw new SkeinError("unavailable", { problem, advice: "Run: npm install pg" }, { cause: error });
   }
 }

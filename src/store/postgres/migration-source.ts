@@ -91,7 +91,7 @@ export class DatabaseSource implements MigrationSource {
     const [elsewhere] = await this.read<{ value: string }>(text, [objectStoreFact]);
     if (elsewhere === undefined) return;
     throw new SkeinError("unavailable", {
-      problem: `The images and large outputs of this database are in ${elsewhere.value}, which cannot be migrated`,
+      problem: `This database's images and large outputs are in ${elsewhere.value}, which cannot be migrated`,
       advice: "Use PostgreSQL's own tools to copy the database",
     });
   }

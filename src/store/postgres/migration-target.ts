@@ -150,7 +150,7 @@ export class DatabaseTarget extends DatabaseSource implements MigrationTarget {
   }
 
   #refuse(problem: string): SkeinError {
-    const advice = "Nothing was changed. Name an empty database, or drop the schema skein in this one";
+    const advice = "Nothing was changed. Name an empty database, or drop the skein schema in this one";
     return new SkeinError("conflict", { problem: `${this.name} ${problem}`, advice });
   }
 }

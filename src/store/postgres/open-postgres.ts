@@ -90,7 +90,7 @@ async function checkFacts({ engine, objectStore }: PostgresBackend): Promise<voi
 /** A process with another configuration would not find the blobs. */
 function otherObjectStore(known: string): SkeinError {
   return new SkeinError("unavailable", {
-    problem: `The images and large outputs of this database are in ${known}`,
+    problem: `This database's images and large outputs are in ${known}`,
     advice: "Configure the same object store in blobs.s3",
   });
 }

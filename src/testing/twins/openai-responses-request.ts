@@ -153,7 +153,7 @@ function checkInput(body: Fields): void {
   checkImages(imagesOf(items));
   if (items.at(-1)?.role !== "assistant") return;
   // Stricter than the server, which would continue an answer. Skein's requests never end with one.
-  const message = "Invalid 'input': the last item must not be a message of the role 'assistant'.";
+  const message = "Invalid 'input': the last item must not be a message with the role 'assistant'.";
   refuse({ rule: "last_item_assistant", message, param: "input", code: "invalid_value" });
 }
 

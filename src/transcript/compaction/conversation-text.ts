@@ -27,12 +27,12 @@ export function conversationText(message: ContextMessage): string | null {
     case "bashExecution": {
       const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
       return formatSpeech(
-        `Shell command of the user${code}`,
+        `Shell command run by the user${code}`,
         `${message.command}\n${truncateText(message.output, maxQuotedCharacters)}`,
       );
     }
     case "branchSummary":
-      return formatSpeech("Summary of a branch that was left", message.summary);
+      return formatSpeech("Summary of an abandoned branch", message.summary);
     case "compactionSummary":
       return formatSpeech("Summary of what came before", message.summary);
     default:
@@ -48,7 +48,7 @@ export function senderOf({ provenance }: Pick<UserMessage, "provenance">): strin
     return peer === undefined ? "User" : `User ${toLabel(peer)}`;
   }
   const key = toLabel(provenance.sourceSessionKey ?? "");
-  return key === "" ? "Message of another session" : `Message of another session ${key}`;
+  return key === "" ? "Message from another session" : `Message from another session ${key}`;
 }
 
 export function noteFrom(customType: string): string {
@@ -89,7 +89,7 @@ export function contentText(content: Content): string {
 
 function blockText(block: TextBlock | ImageBlock): string {
   if (block.type === "text") return block.text;
-  if (block.type !== "image") return "[content that is not text]";
+  if (block.type !== "image") return "[non-text content]";
   return `[image ${toLabel(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes]`;
 }
 

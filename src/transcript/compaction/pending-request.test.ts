@@ -64,12 +64,12 @@ describe("the request of a cut turn", () => {
     [
       "another session's, marked as such",
       { toSummarize: [user("ask"), from("inter_session", "agent:x:main")] },
-      "[Message of another session agent:x:main]: by others",
+      "[Message from another session agent:x:main]: by others",
     ],
     [
       "another session's without a key",
       { toSummarize: [from("inter_session")] },
-      "[Message of another session]: by others",
+      "[Message from another session]: by others",
     ],
     ["an image's, by its description", { toSummarize: [user("old"), image] }, "[image image/png, 6 bytes]"],
     [

@@ -125,7 +125,7 @@ describe("pruneContext", () => {
     const [trimmed] = pruned(withImages, 1000, cold).messages.filter(({ role }) => role === "toolResult");
     expect(trimmed?.content).toEqual([
       { type: "text", text: expect.stringContaining("characters of an old tool result left out") },
-      { type: "text", text: "[2 images of an old tool result left out]" },
+      { type: "text", text: "[2 images from an old tool result left out]" },
     ]);
     const small = [
       user,

@@ -169,7 +169,7 @@ class Pruning {
     const message = this.#at(place);
     const content = clearContent(message);
     if (content === null) return;
-    const note = `An old result from ${nameOf(message)} with ${prunableLength(message)} characters is cleared.`;
+    const note = `An old result from ${nameOf(message)} (${prunableLength(message)} characters) is cleared.`;
     this.#put(place, derive(message, { content }), this.#record("result_cleared", note, message));
   }
 
@@ -237,6 +237,6 @@ const notePattern = /^.?\n\[â€¦ \d+ characters of an old tool result left out â€
 
 function imagesText(count: number): string {
   return count === 1
-    ? "[an image of an old tool result left out]"
-    : `[${count} images of an old tool result left out]`;
+    ? "[an image from an old tool result left out]"
+    : `[${count} images from an old tool result left out]`;
 }

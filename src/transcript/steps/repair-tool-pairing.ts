@@ -116,7 +116,7 @@ function attachResults(
     } else if (made) {
       tell(
         "result_made",
-        `The call to ${block.name} has no result, so a result that states this is added.`,
+        `The call to ${block.name} has no result, so a result that says so is added.`,
         message,
       );
       behind.push(insertMessage(createMissingResult(block)));

@@ -253,8 +253,8 @@ describe("too large", () => {
       ["image/png", 1200, 10_000],
     ]);
     expect(done.changes.map(({ note }) => note)).toEqual([
-      "An image of 1201 × 10, 64 bytes was shrunk: 1200 × 5, 47 bytes.",
-      "An image of 10 × 10, 10 KB was shrunk: 1200 × 5, 47 bytes.",
+      "An image (1201 × 10, 64 bytes) was shrunk: 1200 × 5, 47 bytes.",
+      "An image (10 × 10, 10 KB) was shrunk: 1200 × 5, 47 bytes.",
     ]);
   });
 

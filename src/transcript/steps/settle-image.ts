@@ -56,7 +56,7 @@ export function* settleImage(
   if (!isSupportedKind(smaller, after, limits)) return { reason: "unsupported" };
   const size = `${header.width} × ${header.height}, ${sizeText(found.bytes.length)}`;
   const now = `${after.width} × ${after.height}, ${sizeText(smaller.length)}`;
-  if (isTaken) done.push(["image_shrunk", `An image of ${size} was shrunk: ${now}.`]);
+  if (isTaken) done.push(["image_shrunk", `An image (${size}) was shrunk: ${now}.`]);
   else
     done.push([
       "image_converted",
@@ -89,7 +89,7 @@ function decodeImage(block: ImageBlock): Found | Reason {
   if (read === null) return "unreadable";
   if (read.isExact) return { bytes: read.bytes, done: [], block };
   const done: Found["done"] = [
-    ["image_mended", `The base64 of an image (${describeImage(block)}) was repaired.`],
+    ["image_mended", `The base64 data of an image (${describeImage(block)}) was repaired.`],
   ];
   return { bytes: read.bytes, done, block: null };
 }
@@ -138,7 +138,7 @@ const reasons = {
   unreadable: "could not be read",
   unsupported: "of a type that this model does not accept",
   large: "too large to show",
-  not_installed: "not shown, because resizing images requires the package sharp: npm install sharp",
+  not_installed: "not shown, because resizing images requires the sharp package: npm install sharp",
 };
 
 type Reason = keyof typeof reasons;

@@ -50,8 +50,8 @@ async function pass(
 
 describe("two sessions that would answer each other endlessly", () => {
   test.each([
-    ["send", /hops: 9 of at most 8|pingPong: \d+ of at most \d+/],
-    ["ping_pong", /pingPong: \d+ of at most \d+/],
+    ["send", /hops: 9 \(maximum: 8\)|pingPong: \d+ \(maximum: \d+\)/],
+    ["ping_pong", /pingPong: \d+ \(maximum: \d+\)/],
   ] as const)("[FAM13] %s: stop at the limit, and the cost is known", async (kind, refusal) => {
     const model = scriptedModel(({ prompt }) =>
       prompt.at(-1)?.role === "tool" ? { text: "Passed." } : { calls: [{ name: "pass" }] },
