@@ -291,7 +291,7 @@ describe("packages", () => {
     const packages = { chat: "5.0.0", "@chat-adapter/slack": "4.41.1", "@chat-adapter/telegram": "4.38.9" };
     const { world, slack, telegram, slackSends, telegramSends } = bind(await openWorld({ packages }));
     expect(await slackSends(slack.event({ text: "Hello", channel: "D0ANN" }))).toBe(503);
-    expect(world.log()).toContain("cannot use chat 5.0.0, because Skein supports 4.39 or newer, below 5");
+    expect(world.log()).toContain("cannot use chat 5.0.0, because Skein supports 4.39 or newer, but below 5");
     expect(await telegramSends(telegram.update({ text: "Hello" }))).toBe(503);
     expect(world.log()).toContain("Run: npm install chat@4.");
   });

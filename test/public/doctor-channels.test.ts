@@ -46,7 +46,7 @@ describe.each([
   [
     "a package of an unsupported version",
     { chat: "4.41.0", "@chat-adapter/telegram": "4.38.9" },
-    "cannot use @chat-adapter/telegram 4.38.9, because Skein supports 4.39 or newer, below 5",
+    "cannot use @chat-adapter/telegram 4.38.9, because Skein supports 4.39 or newer, but below 5",
     "Run: npm install @chat-adapter/telegram@4",
   ],
   [

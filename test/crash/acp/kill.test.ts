@@ -98,5 +98,5 @@ describe.skipIf(process.platform !== "linux")("external agents that are killed",
     for (const state of ["ok", "error", "aborted"]) expect(count.ended[state], state).toBeGreaterThan(0);
     expect(count.announced).toBeGreaterThan(count.spawns / 4);
     expect(count.spawns - count.announced).toBeGreaterThan(0);
-  }, 1_800_000);
+  }, 3_600_000);
 });
