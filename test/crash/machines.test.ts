@@ -215,4 +215,4 @@ test("machines that are killed and stalled, and a database that crashes, lose an
     expectComplete(await entriesOf(talker), talker);
   }
   await Promise.all(talkers.map((talker) => talker.close()));
-}, 1_200_000);
+}, 3_600_000);
