@@ -1,4 +1,4 @@
-import type { Content, TextBlock } from "../core/messages.ts";
+import type { Content, TextBlock, UserMessage } from "../core/messages.ts";
 import type {
   Change,
   ContextMessage,
@@ -25,6 +25,8 @@ interface Origin {
    * `true` if step 1 has added the source session or the sender. A line that only imitates this does not set the mark.
    */
   readonly annotated: boolean;
+  /** `true` for a user message that contains tool results as text. */
+  readonly holdsResults?: boolean;
 }
 
 type Marked = { readonly [originKey]?: Origin };
@@ -56,10 +58,11 @@ export function mergeMessages<M extends TranscriptMessage>(
   const said = each.some((one) => one.said);
   const source = originOf(last).source ?? each.findLast((one) => one.source !== null)?.source ?? null;
   const annotated = each.some((one) => one.annotated);
+  const holdsResults = each.some((one) => one.holdsResults === true);
   return {
     ...last,
     ...fields,
-    [originKey]: { source, merged: messages.flatMap(sourcesOf), said, annotated },
+    [originKey]: { source, merged: messages.flatMap(sourcesOf), said, annotated, holdsResults },
   };
 }
 
@@ -71,6 +74,16 @@ export function replaceMessage<M extends TranscriptMessage>(source: ContextMessa
 /** Marks a message as inserted by a step. */
 export function insertMessage<M extends TranscriptMessage>(message: M): M {
   return { ...message, [originKey]: { source: null, said: false, annotated: false } };
+}
+
+/** Marks a user message as inserted in place of a tool result. */
+export function insertResult<M extends UserMessage>(message: M): M {
+  return { ...message, [originKey]: { source: null, said: false, annotated: false, holdsResults: true } };
+}
+
+/** Whether this is a tool result, or a user message that contains one as text. */
+export function holdsResults(message: TranscriptMessage): boolean {
+  return message.role === "toolResult" || (message as Marked)[originKey]?.holdsResults === true;
 }
 
 /** Whether this is a user message from the session itself. */

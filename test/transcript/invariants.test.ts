@@ -55,6 +55,29 @@ describe.each(policies)("for $provider/$model", (policy) => {
   });
 });
 
+test.each(policies)(
+  "[TR16] nor if results precede a steered message as text, for $provider/$model",
+  async (policy) => {
+    const messages: readonly ContextMessage[] = [
+      { role: "user", content: "Read it" },
+      { role: "assistant", content: [{ type: "toolCall", id: "call00001", name: "read", arguments: {} }] },
+      {
+        role: "toolResult",
+        toolCallId: "call00001",
+        toolName: "read",
+        content: [{ type: "text", text: "x" }],
+      },
+      { role: "user", content: "Shorter, please" },
+    ];
+    const options = { tools: [], historyLimit: 1 };
+    const once = await prepareTranscript(messages, policy, options);
+    expect(await prepareTranscript(once.messages, policy, options)).toEqual({
+      messages: once.messages,
+      changes: [],
+    });
+  },
+);
+
 test("[TR2] a step that has nothing to do returns the same array, and no change", async () => {
   const messages: readonly ContextMessage[] = [
     { role: "user", content: "Hello" },

@@ -1,7 +1,7 @@
 import type { AssistantMessage, ToolResultMessage, UserMessage } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { derive, insertMessage } from "../derive.ts";
+import { derive, insertResult } from "../derive.ts";
 
 /**
  * Sends earlier calls and results as text if a provider rejects calls in a request without tools. Results must
@@ -42,8 +42,7 @@ function convertCalls(message: AssistantMessage): AssistantMessage {
 function convertResult(message: ToolResultMessage): UserMessage {
   const { toolName = "a tool", isError, content, timestamp } = message;
   const lead = isError === true ? `[The tool ${toolName} failed:]` : `[Result of the tool ${toolName}:]`;
-  // Marked as inserted so that the history limit does not count it as a turn.
-  return insertMessage({
+  return insertResult({
     role: "user",
     content: [{ type: "text", text: lead }, ...content],
     ...(timestamp === undefined ? {} : { timestamp }),

@@ -3,7 +3,7 @@ import type { ParsedKey } from "../../core/keys.ts";
 import { parseKey } from "../../core/keys.ts";
 import type { StepResult, TranscriptMessage } from "../contract.ts";
 import type { StepOptions } from "../derive.ts";
-import { isInserted, isNote } from "../derive.ts";
+import { holdsResults, isInserted, isNote } from "../derive.ts";
 
 /**
  * Keeps the last `historyLimit` user turns and everything after them. Consecutive user messages are one turn. The
@@ -44,7 +44,10 @@ function userTurns(messages: readonly TranscriptMessage[]): number[] {
   return turns;
 }
 
-/** Returns the position of the last turn in `turns`. A user message that follows a tool result continues a turn. */
+/**
+ * Returns the position of the last turn in `turns`. A user message that follows a tool result, or that was merged with
+ * one, continues a turn.
+ */
 function lastTurn(messages: readonly TranscriptMessage[], turns: readonly number[]): number {
   let last = Math.max(0, turns.length - 1);
   while (last > 0 && followsResult(messages, turns[last] as number)) last--;
@@ -52,9 +55,12 @@ function lastTurn(messages: readonly TranscriptMessage[], turns: readonly number
 }
 
 function followsResult(messages: readonly TranscriptMessage[], index: number): boolean {
-  let before = messages[index - 1];
-  for (let at = index - 1; before !== undefined && isInserted(before); ) before = messages[--at];
-  return before?.role === "toolResult";
+  for (let at = index; at >= 0; at--) {
+    const message = messages[at] as TranscriptMessage;
+    if (holdsResults(message)) return true;
+    if (at < index && !isInserted(message)) return false;
+  }
+  return false;
 }
 
 /** The number of user turns that a model sees. `null` or absent means no limit. */
