@@ -107,7 +107,7 @@ describe("a closed Skein", () => {
     await skein.close();
     await refusal;
     await expect(skein.session(asker).send("again").result).rejects.toMatchObject({ code: "unavailable" });
-    expect(doc("runs.md")).toContain("rejects with `unavailable`");
+    expect(doc("runs.md")).toContain("rejected with `unavailable`");
   });
 });
 
