@@ -281,8 +281,8 @@ async function waitingWork(
       return warning("runs", session.key, what, remedy);
     }),
     ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
-      const process = app === null ? "a process that provides" : `the app ${app}, which provides`;
-      const what = `Message ${outboxId} is waiting for ${process} the channel ${channel}`;
+      const provider = app === null ? "a process that provides" : `the app ${app}, which provides`;
+      const what = `Message ${outboxId} is waiting for ${provider} the channel ${channel}`;
       return warning("runs", session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
     }),
     ...moreFinding("runs that are waiting for an app", waiting.length, "skein runs ls --state queued"),
