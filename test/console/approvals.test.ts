@@ -31,6 +31,21 @@ const transcript = (page: Page) => page.getByRole("region", { name: "Transcript"
 const rowWith = (page: Page, text: string) =>
   transcript(page).locator("[data-entry-id]").filter({ hasText: text });
 const composer = (page: Page) => page.getByLabel("Message", { exact: true });
+/** Starts a run that asks for approval of a search for the name. */
+async function ask(name: string): Promise<string> {
+  const before = model.count;
+  const message = { sessionKey: keyOf(name), message: "search", idempotencyKey: name };
+  const { runId } = await gateway.call("chat.send", message);
+  (await model.request(before)).callTool("session_search", { query: name });
+  return runId;
+}
+/** How the runs' approvals were answered. */
+async function answersOf(runs: readonly string[]) {
+  const lists = runs.map((runId) => gateway.call("approvals.list", { open: false, runId }));
+  return (await Promise.all(lists)).map(({ approvals: [each] }) => each?.answer);
+}
+/** Stops the page's clock, because a busy machine could otherwise delay a second press until it is allowed. */
+const stopClock = async (page: Page) => page.clock.pauseAt(await page.evaluate(() => Date.now() + 1000));
 /** The questions that wait for an answer. The tab also lists answered ones. */
 const questions = (page: Page) => page.getByRole("main").locator("article[data-open]");
 
@@ -253,17 +268,11 @@ describe.skipIf(browser === null)("an approval in the console", () => {
   });
 
   test("stays in front of newer ones with its keys, and is not answered by a press for the one before it", async () => {
-    const ask = async (name: string) => {
-      const before = model.count;
-      const message = { sessionKey: keyOf(name), message: "search", idempotencyKey: name };
-      const { runId } = await gateway.call("chat.send", message);
-      (await model.request(before)).callTool("session_search", { query: name });
-      return runId;
-    };
     for (const [index, at] of ["/sessions", "/runs?tab=approvals"].entries()) {
       const [first, second] = [`first-${index}`, `second-${index}`];
       const runs = [await ask(first)];
       const page = await browser.open(gateway, at, { width: 360, height: 740, hasTouch: true });
+      await page.clock.install();
       await questions(page).getByText(first, { exact: true }).waitFor();
       runs.push(await ask(second));
       const asked = model.count;
@@ -271,26 +280,19 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       expect(await questions(page).locator("dd").allInnerTexts()).toEqual([first, second]);
       await expect.poll(() => questions(page).first().locator("kbd").count()).toBe(2);
       expect(await questions(page).last().locator("kbd").count()).toBe(0);
-      // The second press of a double tap, and of the key. The page's timers fire in order, however slow the page is.
-      await page.evaluate((newer) => {
-        const pressed = new Promise<void>((resolve) => {
-          // Sees the newer question as soon as it is first. A frame could come much later on a busy machine.
-          const observer = new MutationObserver(() => {
-            const button = document.querySelector<HTMLElement>("#content [data-act=approve]");
-            if (button?.closest("article")?.textContent?.includes(newer) !== true) return;
-            observer.disconnect();
-            setTimeout(() => {
-              button.click();
-              document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
-              resolve();
-            }, 300);
-          });
-          observer.observe(document.body, { childList: true, subtree: true });
-        });
-        Object.assign(globalThis, { pressed });
-      }, second);
-      await questions(page).first().getByRole("button", { name: "Approve" }).tap();
-      await page.evaluate("pressed");
+      const approve = questions(page).first().getByRole("button", { name: "Approve" });
+      const topOf = () => approve.boundingBox().then((box) => box?.y);
+      const place = await topOf();
+      await stopClock(page);
+      await approve.tap();
+      await expect.poll(() => questions(page).locator("dd").allInnerTexts()).toEqual([second]);
+      await expect.poll(() => questions(page).locator("kbd").count()).toBe(2);
+      await expect.poll(topOf).toBe(place);
+      // The second press of a double tap, and of the key.
+      await page.clock.runFor(300);
+      await approve.dispatchEvent("click");
+      await page.keyboard.press("a");
+      await page.clock.resume();
       const deny = questions(page).getByRole("button", { name: "Deny…" });
       await deny.tap();
       await page.getByLabel("Reason, for the model (optional)").fill("no");
@@ -301,14 +303,31 @@ describe.skipIf(browser === null)("an approval in the console", () => {
       await deny.tap();
       await page.keyboard.press("Enter");
       await expect.poll(() => questions(page).count()).toBe(0);
-      const answers = runs.map((runId) => gateway.call("approvals.list", { open: false, runId }));
-      expect((await Promise.all(answers)).map(({ approvals: [each] }) => each?.answer)).toEqual([
-        "approved",
-        "denied",
-      ]);
+      expect(await answersOf(runs)).toEqual(["approved", "denied"]);
       // Both runs go on. Otherwise, their requests could be taken for those of the next round.
       for (const number of [asked, asked + 1]) (await model.request(number)).finish("Done.");
     }
+  });
+
+  test("is not answered by the second press of a key that answered the one after it", async () => {
+    const runs = [await ask("upper"), await ask("lower")];
+    const asked = model.count;
+    const page = await browser.open(gateway, "/runs?tab=approvals", { hasTouch: true });
+    await page.clock.install();
+    await questions(page).getByText("lower", { exact: true }).tap();
+    await expect.poll(() => questions(page).last().locator("kbd").count()).toBe(2);
+    await stopClock(page);
+    await page.keyboard.press("a");
+    await expect.poll(() => questions(page).locator("dd").allInnerTexts()).toEqual(["upper"]);
+    await expect.poll(() => questions(page).locator("kbd").count()).toBe(2);
+    await page.clock.runFor(300);
+    await page.keyboard.press("a");
+    await page.clock.runFor(300);
+    await page.keyboard.press("d");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => questions(page).count()).toBe(0);
+    expect(await answersOf(runs)).toEqual(["denied", "approved"]);
+    for (const number of [asked, asked + 1]) (await model.request(number)).finish("Done.");
   });
 
   test("leaves the end of the transcript in view after its answer, while the agent goes on", async () => {

@@ -49,7 +49,9 @@ function startMachine(
 ): Promise<GatewayProcess> {
   const schedule = (message: string) => `{ cron: "0 9 * * *", missed: once, message: ${message} }`;
   const schedules = `schedules:\n  shared: ${schedule("shared")}\n  own-${name}: ${schedule(`own-${name}`)}\n`;
-  const config = `agents: { main: {} }\nlanes: { cron: 4 }\nlogging: { level: warn }\n${model}${schedules}`;
+  // Without a timeout, because a run might be in progress when the process learns that a day has passed.
+  const agents = "agents: { main: { runTimeoutSeconds: 0 } }";
+  const config = `${agents}\nlanes: { cron: 4 }\nlogging: { level: warn }\n${model}${schedules}`;
   return machines.start(name, { config });
 }
 
