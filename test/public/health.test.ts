@@ -20,6 +20,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/entry-testing.ts";
 import { temporaryFolder } from "../../src/entry-testing.ts";
+import { createSkein } from "../../src/index.ts";
 import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
 
 const preload = fileURLToPath(new URL("../support/full-disk.ts", import.meta.url));
@@ -286,6 +287,28 @@ describe("/readyz", () => {
     expect(readdirSync(gateway.root)).toEqual([]);
     expect(shown(gateway.process)).not.toContain("This is a bug");
   });
+
+  test.each(["moved", "deleted"])(
+    "[HLT4] a search while the root folder is %s leaves nothing in a new one",
+    async (how) => {
+      const root = join(folder.path, "root");
+      const skein = await createSkein({
+        dir: root,
+        config: { defaults: { model: "rehearsal/basic" } },
+        quiet: true,
+      });
+      await skein.session({ sessionId: "one" }).send("repeat hello").result;
+      // The first search starts a thread, which then finds another folder.
+      process.once("worker", () => {
+        if (how === "moved") renameSync(root, join(folder.path, "away"));
+        else rmSync(root, { recursive: true });
+        mkdirSync(root);
+      });
+      await expect(skein.sessions.search({ query: "hello" })).rejects.toMatchObject({ code: "unavailable" });
+      await skein.close().catch((error) => expect(error).toMatchObject({ code: "unavailable" }));
+      expect(readdirSync(root)).toEqual([]);
+    },
+  );
 
   test("[HLT1] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();

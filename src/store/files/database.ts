@@ -1,6 +1,7 @@
-import { closeSync, openSync, statfsSync, statSync } from "node:fs";
+import { closeSync, openSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { SkeinError } from "../../core/errors.ts";
 
 /**
@@ -35,6 +36,10 @@ interface DatabaseOptions {
    * a moved or deleted file is lost.
    */
   readonly isPinned?: boolean;
+  /** Fails if there is no file, instead of creating one. */
+  readonly mustExist?: boolean;
+  /** Called after the file has been created. If it throws, the file is deleted. */
+  readonly whenCreated?: () => void;
   /** Functions with one string argument that migrations call. */
   readonly functions?: Readonly<Record<string, (text: string) => string>>;
 }
@@ -125,18 +130,15 @@ export class Database {
   #waitMs: number;
   #isClosed = false;
 
-  constructor(
-    path: string,
-    pragmas: string,
-    migrations: readonly string[],
-    { verify = false, isPinned = false, waitMs = defaultWaitMs, functions = {} }: DatabaseOptions = {},
-  ) {
+  constructor(path: string, pragmas: string, migrations: readonly string[], options: DatabaseOptions = {}) {
+    const { verify = false, isPinned = false, waitMs = defaultWaitMs, functions = {} } = options;
     this.#path = path;
     this.#longestWaitMs = waitMs;
     this.#waitMs = waitMs;
-    if (path !== inMemory) createOwnerOnly(path);
-    this.#db = new DatabaseSync(path, { timeout: waitMs });
+    const isNew = path !== inMemory && options.mustExist !== true && createOwnerOnly(path);
+    this.#db = new DatabaseSync(path === inMemory ? path : existingFile(path), { timeout: waitMs });
     try {
+      if (isNew) confirmCreated(path, options.whenCreated);
       execWhenFree(this.#db, pragmas, waitMs);
       for (const [name, act] of Object.entries(functions))
         this.#db.function(name, { deterministic: true }, (text) => act(String(text)));
@@ -397,12 +399,30 @@ function isWithoutRoom(file: string): boolean {
  * this process's locks on it. The next process to close the database would then delete the write-ahead log while it is
  * in use.
  */
-function createOwnerOnly(path: string): void {
+function createOwnerOnly(path: string): boolean {
   try {
     closeSync(openSync(path, "wx", 0o600));
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    return false;
   }
+}
+
+function confirmCreated(path: string, whenCreated: () => void = () => undefined): void {
+  try {
+    whenCreated();
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+/** An address with which SQLite opens the file but never creates it. */
+function existingFile(path: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set("mode", "rw");
+  return url;
 }
 
 /**

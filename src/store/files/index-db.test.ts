@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Database } from "./database.ts";
+import { Database, databaseEndings } from "./database.ts";
 import { IndexDb, indexSteps } from "./index-db.ts";
 import { listSessions } from "./index-lists.ts";
 
@@ -42,6 +42,19 @@ test("the index of an older Skein lists the same sessions, using the same indexe
   expect(index.db.sql(made).all()).toHaveLength(indexes.length + added.length);
   const isShort = "SELECT wr FROM pragma_table_list WHERE name = 'sessions'";
   expect(index.db.sql(isShort).get()?.wr).toBe(0);
+  index.close();
+});
+
+test("an index is not left behind in a folder that took the place of its own", () => {
+  const path = join(folder, "index.db");
+  let isGone = false;
+  const index = new IndexDb(path, () => {
+    if (isGone) throw new Error("gone");
+  });
+  isGone = true;
+  for (const ending of databaseEndings) rmSync(path + ending);
+  expect(() => index.followName()).toThrow("gone");
+  expect(readdirSync(folder)).toEqual([]);
   index.close();
 });
 

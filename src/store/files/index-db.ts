@@ -236,10 +236,13 @@ export class IndexDb {
   #db: Database;
   #file: string | null;
   #opened = 0;
+  readonly #whenCreated: () => void;
 
-  constructor(path: string, verify = false) {
+  /** `whenCreated` throws if the file must not exist because its folder has been moved or deleted. */
+  constructor(path: string, whenCreated: () => void = () => undefined, verify = false) {
     this.#path = path;
-    this.#db = new Database(path, pragmas, indexSteps, { verify, functions });
+    this.#whenCreated = whenCreated;
+    this.#db = new Database(path, pragmas, indexSteps, { verify, whenCreated, functions });
     this.#file = fileIdentity(path);
   }
 
@@ -265,7 +268,8 @@ export class IndexDb {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;
     if (isSame) setAside(this.#path, Date.now(), String(this.#db.damage), () => undefined);
-    const made = new Database(this.#path, pragmas, indexSteps, { functions });
+    const whenCreated = this.#whenCreated;
+    const made = new Database(this.#path, pragmas, indexSteps, { whenCreated, functions });
     this.#db.close();
     this.#db = made;
     this.#opened += 1;

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { SkeinError } from "../../core/errors.ts";
 import type { ListedSession } from "../contract.ts";
 import type { PackedVector } from "../search/vectors.ts";
 import { replaceWhole } from "./disk.ts";
@@ -83,6 +84,16 @@ export class IndexInPlace implements IndexService {
     this.#files = files;
     this.#indexer = new Indexer(files);
     this.#listings = new Listings(files);
+  }
+
+  /** Why nothing can be indexed any more, or `null` while the folder is in its place. */
+  absence(): SkeinError | null {
+    try {
+      this.#files.work.ledger.checkInPlace();
+      return null;
+    } catch (error) {
+      return error as SkeinError;
+    }
   }
 
   follow(): void {

@@ -173,7 +173,8 @@ export class IndexThread implements IndexService {
   #rejectCalls(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
     const problem = `the index thread stopped${cause === null ? "" : ` (${cause.message})`}`;
-    const error = new SkeinError("internal", { problem }, cause === null ? {} : { cause });
+    const error =
+      this.#inPlace.absence() ?? new SkeinError("internal", { problem }, cause === null ? {} : { cause });
     this.#worker = null;
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createIdSource } from "../../core/ids.ts";
-import { fileIdentity } from "./database.ts";
 import { diskInPlace } from "./disk.ts";
 import { IndexDb } from "./index-db.ts";
 import type { ServiceCall } from "./index-service.ts";
@@ -14,10 +13,9 @@ import { WorkDb } from "./work-db.ts";
 /** The index's worker thread. Handles calls one at a time. */
 
 const { root, databases, identity } = workerData as ThreadPlaces;
-const workPath = join(databases, workDbName);
-if (fileIdentity(workPath) !== identity) throw new Error(`${workDbName} was moved or deleted`);
-const work = new WorkDb(workPath);
-const index = new IndexDb(join(databases, indexDbName));
+const work = new WorkDb(join(databases, workDbName), { mustExist: true });
+if (work.ledger.identity !== identity) throw new Error(`${workDbName} was moved or deleted`);
+const index = new IndexDb(join(databases, indexDbName), () => work.ledger.checkInPlace());
 work.registerIndex(index.identity, index.isEmpty());
 const chunkBytes = 4 * 1024 * 1024;
 const newToken = createIdSource();

@@ -136,7 +136,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   let close = async () => work.close();
   try {
     refuseForeignFolder(work, root);
-    const openedIndex = (path: string) => new IndexDb(path, options.verify);
+    const openedIndex = (path: string) => new IndexDb(path, () => work.ledger.checkInPlace(), options.verify);
     const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
     close = async () => {
       work.close();

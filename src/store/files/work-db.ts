@@ -150,10 +150,10 @@ export class WorkDb {
   readonly #rows = new Map<string, SessionRow | null>();
   #dataVersion = 0;
 
-  constructor(path: string) {
+  constructor(path: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     this.path = path;
     const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
-    this.ledger = new Database(path, pragmas, migrations, { isPinned: true });
+    this.ledger = new Database(path, pragmas, migrations, { isPinned: true, mustExist });
   }
 
   /**
