@@ -327,7 +327,7 @@ describe.skipIf(browser === null)("the desk of the console", () => {
     await say(spawnedBy, "spawn two helpers to water the roses; count the chairs and summarize");
     const children = async () => (await gateway.call("sessions.list", { spawnedBy })).sessions;
     const states = async () => (await children()).map(({ state }) => state).sort();
-    await expect.poll(states, { timeout: 60_000 }).toEqual(["done", "done"]);
+    await expect.poll(states).toEqual(["done", "done"]);
     const [failing] = await children();
     await say(failing?.key ?? "", "fail with status 400");
     await expect.poll(states).toEqual(["done", "failed"]);

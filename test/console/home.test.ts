@@ -204,7 +204,7 @@ describe.skipIf(browser === null)("the first page of the console", () => {
     const message = page.getByLabel("Message", { exact: true });
     await expect.poll(() => message.inputValue()).toMatch(/^spawn three helpers to /);
     await message.press("Enter");
-    await expect.poll(() => lanes.count(), { timeout: 60_000 }).toBe(before + 3);
+    await expect.poll(() => lanes.count()).toBe(before + 3);
     await page.getByText("compare two menus for dinner").first().waitFor();
     await expect.poll(() => message.inputValue()).toBe("");
     await page.getByText("helper-3 (2)", { exact: true }).first().waitFor();

@@ -177,7 +177,7 @@ describe("sessions.family", () => {
     const gateway = await mountOverHttp(family.skein, dir);
     opened.push(gateway);
     const indexing = async () => (await gateway.call("sessions.list", { limit: 1 })).indexing;
-    await expect.poll(indexing, { timeout: 60_000 }).toBeUndefined();
+    await expect.poll(indexing).toBeUndefined();
     for (const key of [a, "agent:main:session:child-0"]) {
       const { rootKey, nodes, truncated } = await gateway.call("sessions.family", { key });
       expect([rootKey, nodes.length, truncated]).toEqual([a, 200, true]);

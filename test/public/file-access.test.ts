@@ -47,7 +47,7 @@ beforeAll(async () => {
   admin = readFileSync(root("token"), "utf8").trim();
   ann = (await rpc("tokens.create", { scopes: ["read", "write", "tools"], userId: "ann" }, admin)).body
     .token as string;
-}, 120_000);
+});
 afterAll(async () => {
   gateway?.child.kill("SIGTERM");
   await gateway?.end();

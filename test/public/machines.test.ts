@@ -212,7 +212,7 @@ describe("lanes that several users and machines share", () => {
     const waiting = sessions.flatMap((session) => [ann, bob].map((token) => send(token, session, "Hi")));
     await Promise.all(waiting);
     const started = `SELECT "user" FROM skein.runs WHERE key <> 'agent:main:main' AND state = 'ok' ORDER BY started_at, seq`;
-    await expect.poll(async () => (await rows(started)).length, { timeout: 100_000 }).toBe(6);
+    await expect.poll(async () => (await rows(started)).length).toBe(6);
     const users = (await rows(started)).map(({ user }) => user as string);
     expect([0, 2, 4].map((at) => users.slice(at, at + 2).toSorted())).toEqual(
       Array.from({ length: 3 }, () => ["ann", "bob"]),

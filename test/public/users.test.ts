@@ -72,7 +72,7 @@ beforeAll(async () => {
   for (const userId of ["ann", "bob"]) await call("sessions.create", { key: family, userId });
   const spawn = { name: "sessions_spawn", arguments: { task: "Say hello", background: false } };
   await call("tools.invoke", { ...spawn, sessionKey: family, userId: "ann" });
-}, 200_000);
+});
 afterAll(async () => {
   await gateway.close();
   home.remove();

@@ -61,5 +61,5 @@ describe("the simulation of a day", () => {
     const page = read("docs/scale.md");
     const times = readServiceTimes();
     expect(withGenerated(page, renderScale(times, replayLoads(times)))).toBe(page);
-  }, 120_000);
+  });
 });
