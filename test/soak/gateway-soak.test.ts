@@ -57,6 +57,7 @@ describe("a gateway under load", () => {
     const place = await told<Place>(gateway);
     const settling = startLoad(place, "settle");
     await pause(settleSeconds * 1000);
+    while (settling.visits < fewestVisits) await pause(100);
     await settling.leave();
     let last: SoakSample | null = null;
     const before = await atRest(gateway, (sample) => {

@@ -100,7 +100,7 @@ async function remove(place: Place, key: string): Promise<void> {
 }
 
 async function follow(place: Place): Promise<void> {
-  const client = await connect(place.url, { token: place.token, reconnect: false });
+  const client = await connect(place.url, { token: place.token, reconnect: false, timeoutMs: 150_000 });
   try {
     for (const kinds of [["run.ended"], ["run.*", "session.*"]]) {
       const events = client.events({ events: kinds });
