@@ -110,7 +110,8 @@ describe("a stale or foreign index", () => {
     const store = await openFilesStore({ root });
     await create(store, scope, "s");
     await append(store, scope, "s", "apple");
-    const thread = new IndexThread({ root, databases: join(root, "nowhere"), identity: "" }, null as never);
+    const places = { root, databases: join(root, "nowhere"), identity: "" };
+    const thread = new IndexThread(places, { absence: () => null } as never);
     await expect(thread.remove("x")).rejects.toMatchObject({ name: "SkeinError", code: "internal" });
     await expect(thread.remove("x")).rejects.toMatchObject({ code: "internal" });
     expect(await found(store, "apple")).toEqual(["s"]);
